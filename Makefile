@@ -1,0 +1,51 @@
+# `make help` lists the targets. Everything happens in .venv; nothing else on the machine is touched.
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench lint format clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo '  Arguments go in ARGS, as in: make test ARGS="-n 0 -k takeover"'
+
+setup: $(INSTALLED) ## Install callflow and its tools into .venv (PYTHON=python3.12 chooses another)
+
+# Made anew when what is to be installed has changed.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo 'callflow needs Python 3.11 or newer, and $(PYTHON) is older or missing:' >&2; \
+		echo 'name another one, as in: make $(or $(MAKECMDGOALS),setup) PYTHON=python3.12' >&2; \
+		exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[embedded,flower,dev]'
+	@touch $@
+
+demo: $(INSTALLED) ## Watch a call survive the death of its worker
+	$(BIN)/callflow demo $(ARGS)
+
+test: $(INSTALLED) ## Run the tests
+	$(BIN)/pytest $(ARGS)
+
+bench: $(INSTALLED) ## Measure: on a quiet machine only
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lint: $(INSTALLED) ## Check style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## Bring the code into its style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean: ## Remove .venv, caches and builds
+	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache \
+		.pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

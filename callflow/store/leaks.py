@@ -1,0 +1,23 @@
+"""Finds keys that would stay for ever: an operator's and a test's question, asked by scanning."""
+
+from __future__ import annotations
+
+import redis
+
+from callflow.store.keys import PREFIX
+from callflow.store.script import address, translated
+
+
+def keys_without_lifetime(client: redis.Redis) -> list[str]:
+    """callflow's keys that do not expire. With no call open and no index left there are none.
+
+    Scans the whole database: never on the path of a call.
+    """
+    with translated(address(client)):
+        found = sorted(client.scan_iter(f"{PREFIX}:*", count=1000))
+        with client.pipeline(transaction=False) as pipe:
+            for key in found:
+                pipe.pttl(key)
+            lifetimes = pipe.execute()
+    # -2: it expired between the two questions.
+    return [key for key, left_ms in zip(found, lifetimes, strict=True) if left_ms == -1]

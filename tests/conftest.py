@@ -1,0 +1,74 @@
+"""Fixtures of all tests: real servers, shared within a test process and empty for each test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from callflow.store.embedded import EmbeddedServer
+from tests.servers import KINDS, Servers, binary_of
+
+# A shared machine has its pauses: how long one example takes says nothing about the code.
+settings.register_profile("laptop", deadline=None)
+# CI must not fail by chance for a change that did nothing; chance is for laptops and nights.
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "laptop")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --server."""
+    parser.addoption(
+        "--server",
+        choices=KINDS,
+        default=os.environ.get("CALLFLOW_TEST_SERVER", KINDS[0]),
+        help="the server that tests run on, unless they run on each (default: %(default)s)",
+    )
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """The servers of this test process."""
+    shared = Servers()
+    yield shared
+    shared.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_key_stays_for_ever(request: pytest.FixtureRequest, servers: Servers) -> Iterator[None]:
+    """Fail a test that leaves keys without a lifetime on the servers that it used.
+
+    A test that leaves calls open on purpose says so: `@pytest.mark.leaves_live_calls`.
+    """
+    servers.used.clear()
+    yield
+    if request.node.get_closest_marker("leaves_live_calls") is None:
+        leaks = servers.leaks()
+        assert not leaks, f"keys that will stay for ever: {', '.join(leaks)}"
+
+
+@pytest.fixture
+def embedded(request: pytest.FixtureRequest, servers: Servers) -> EmbeddedServer:
+    """The shared server, empty. Kill it if you must: it comes back for the next test."""
+    return servers.clean(request.config.getoption("--server"))
+
+
+@pytest.fixture
+def redis_url(embedded: EmbeddedServer) -> str:
+    """Where the shared server answers; it is empty."""
+    return embedded.url
+
+
+@pytest.fixture(params=KINDS)
+def each_server(request: pytest.FixtureRequest, servers: Servers) -> EmbeddedServer:
+    """Runs the test once on each kind of server; each is empty."""
+    return servers.clean(request.param)
+
+
+@pytest.fixture
+def own_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
+    """A server that no other test uses, for those that reconfigure, freeze or cut it off."""
+    with EmbeddedServer.start(binary=binary_of(request.config.getoption("--server"))) as server:
+        yield server
