@@ -1,0 +1,114 @@
+"""The call record: everything that another worker needs to go on with a call.
+
+Nothing about a call lives anywhere else, so a worker that reads this record knows as much as the
+one that died. The first eight fields keep the names the customer gave them; the rest is what a
+takeover needs besides. Times are milliseconds since 1970 on the Redis server's clock.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from callflow.call.state import CallState
+
+Role = Literal["caller", "agent", "human"]
+Handling = Literal["agent", "human"]
+
+
+class Frozen(BaseModel):
+    """A value that is never changed in place; unknown fields of a newer release are kept out."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ThreadEntry(Frozen):
+    """One thing that was said: by whom, in which turn (from 1), and when it was stored."""
+
+    role: Role
+    turn: int
+    text: str
+    at: int
+
+
+class Sentence(Frozen):
+    """One sentence of a procedure.
+
+    `only_after` names the fact that must be known before the sentence may be spoken
+    (`dispatch.requested`); None means that it may be spoken at any time. `forbids` (in a `never`
+    section) names the ids of sentences that this rule keeps from being spoken.
+    """
+
+    id: str
+    text: str
+    only_after: str | None = None
+    forbids: tuple[str, ...] = ()
+
+
+class SopChunk(Frozen):
+    """One part of a standard operating procedure, as it was retrieved and kept with the call.
+
+    `sop` and `version` say which document it came from. `section` is `ask` (questions, in the
+    order in which they are asked), `say` (sentences that calm and instruct), `never` (what must
+    not be said or suggested) or `escalate` (when a human takes over). `score` orders chunks of one
+    retrieval and means nothing beyond it. `needs_human` (on `escalate`) is the reason why this
+    scenario always fetches a person; `silent` says that a machine called and nothing is spoken.
+    """
+
+    id: str
+    sop: str
+    version: str
+    section: Literal["ask", "say", "never", "escalate"]
+    language: str
+    sentences: tuple[Sentence, ...]
+    score: float = 0.0
+    needs_human: str | None = None
+    silent: bool = False
+
+
+class Draft(Frozen):
+    """The part of an unfinished reply that the caller has already been sent."""
+
+    turn: int
+    text: str
+
+
+class CallRecord(Frozen):
+    """One call as a whole. `heard > answered` means that a reply is owed."""
+
+    call_sid: str
+    conversation_thread: tuple[ThreadEntry, ...] = ()
+    call_state: CallState
+    assigned_worker: str | None = None
+    last_heartbeat: int | None = None
+    retrieved_sop_chunks: tuple[SopChunk, ...] = ()
+    scenario_type: str | None = None
+    created_at: int
+    updated_at: int
+
+    fence: int = 0
+    heard: int = 0
+    answered: int = 0
+    attempts: int = 0
+    owed_since: int | None = None
+    sop_step: int = 0
+    language: str = "en"
+    site: str | None = None
+    facts: dict[str, Any] = Field(default_factory=dict)
+    draft: Draft | None = None
+    handling: Handling = "agent"
+    needs_human: str | None = None
+    outcome: str | None = None
+
+    @property
+    def owed(self) -> bool:
+        """True while the caller has said more than has been answered."""
+        return self.heard > self.answered
+
+    def said(self, turn: int, role: Role) -> str | None:
+        """What `role` said in `turn`, or None when it has not been said."""
+        for entry in reversed(self.conversation_thread):
+            if entry.turn == turn and entry.role == role:
+                return entry.text
+        return None
