@@ -1,0 +1,302 @@
+"""Every transition of a call, one script each: the only place where a record changes.
+
+Each may be run twice with the same arguments and changes the record once. `now_ms` overrides the
+server's clock and is for tests. All raise StoreUnavailable when the server cannot be reached;
+whether the transition happened is then unknown, and asking again is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import TypeAdapter
+
+from callflow.call.deadline import Timing
+from callflow.call.record import Handling, SopChunk
+from callflow.call.state import OPENED, Event, moves_json
+from callflow.call.utterance import clean
+from callflow.errors import CallEnded, TurnOutOfOrder, UnknownCall
+from callflow.store.encoding import FRESH, as_json, clock, entry, pairs
+from callflow.store.keys import SAID_CHANNEL, call_keys
+from callflow.store.outcome import (
+    Beat,
+    Claim,
+    Claimed,
+    Commit,
+    Finish,
+    Hear,
+    Heard,
+    Lease,
+    Note,
+    Open,
+    Release,
+    Released,
+)
+from callflow.store.script import Invocation, Scripts
+from callflow.store.snapshot import decode
+
+_CHUNKS = TypeAdapter(tuple[SopChunk, ...])
+
+
+class CallStore:
+    """The calls of one deployment in one Redis server (or one slot each of a cluster)."""
+
+    def __init__(self, scripts: Scripts, timing: Timing) -> None:
+        self._scripts = scripts
+        self.timing = timing
+
+    def open(
+        self,
+        call_sid: str,
+        *,
+        site: str | None = None,
+        language: str = "en",
+        now_ms: int | None = None,
+    ) -> Open:
+        """Create the record of a call that was received; a second time changes nothing."""
+        keys = call_keys(call_sid)
+        fields = {
+            "call_sid": as_json(call_sid),
+            "call_state": as_json(str(OPENED)),
+            **FRESH,
+            "language": as_json(language),
+            "site": as_json(site),
+        }
+        (word,) = self._scripts.run(
+            "open",
+            (keys.call, keys.journal, keys.shard.active),
+            (call_sid, *pairs(fields), clock(now_ms)),
+        )
+        return Open(word)
+
+    def hear(self, call_sid: str, turn: int, text: str, *, now_ms: int | None = None) -> Heard:
+        """Store what the caller said in `turn` (from 1). Once this returns it is never lost.
+
+        The first text stored for a turn stands; the same turn again is REPEATED. An empty text is
+        silence. Raises UnknownCall, CallEnded, TurnOutOfOrder when `turn` is not the next, and
+        InvalidUtterance: nothing is stored then.
+        """
+        keys = call_keys(call_sid)
+        if turn < 1:
+            raise TurnOutOfOrder(call_sid, turn, 0)
+        word, *rest = self._scripts.run(
+            "hear",
+            (keys.call, keys.thread, keys.journal, keys.shard.owed, keys.shard.active),
+            (
+                moves_json(Event.HEAR),
+                call_sid,
+                turn,
+                entry("caller", turn, clean(call_sid, text)),
+                self.timing.owed_ms,
+                clock(now_ms),
+            ),
+        )
+        match word:
+            case "unknown":
+                raise UnknownCall(call_sid)
+            case "ended":
+                raise CallEnded(call_sid, str(Event.HEAR))
+            case "ahead":
+                raise TurnOutOfOrder(call_sid, turn, int(rest[0]))
+            case _:
+                return Heard(Hear(word), wake=rest == ["wake"])
+
+    def claim(
+        self, call_sid: str, worker: str, claim_id: str, *, now_ms: int | None = None
+    ) -> Claimed | Claim:
+        """Give an owed call to `worker`, with a fence larger than any before.
+
+        `claim_id` names this attempt: asked again with the same one, the same lease is returned.
+        """
+        keys = call_keys(call_sid)
+        word, *found = self._scripts.run(
+            "claim",
+            (keys.call, keys.thread, keys.journal, keys.shard.leases, keys.shard.owed),
+            (moves_json(Event.CLAIM), call_sid, worker, claim_id, clock(now_ms)),
+        )
+        if word != "claimed":
+            return Claim(word)
+        record = decode(found[0], found[1])
+        return Claimed(Lease(call_sid, record.fence, worker), record)
+
+    def beat(self, *leases: Lease, now_ms: int | None = None) -> list[Beat]:
+        """Renew leases, all in one round trip; one word each, in the same order."""
+        beats = [
+            Invocation(
+                "beat",
+                (keys.call, keys.journal, keys.shard.leases),
+                (moves_json(Event.BEAT), lease.call_sid, lease.fence, clock(now_ms)),
+            )
+            for lease, keys in ((lease, call_keys(lease.call_sid)) for lease in leases)
+        ]
+        return [Beat(word) for (word,) in self._scripts.run_all(beats)]
+
+    def note_retrieved(
+        self,
+        lease: Lease,
+        scenario: str,
+        chunks: tuple[SopChunk, ...],
+        *,
+        now_ms: int | None = None,
+    ) -> Note:
+        """Keep the scenario and its procedure with the call, so that no takeover retrieves again.
+
+        The procedure begins at its first question.
+        """
+        fields = {
+            "scenario_type": as_json(scenario),
+            "sop_step": "0",
+            "retrieved_sop_chunks": _CHUNKS.dump_json(chunks).decode(),
+        }
+        return self._note(lease, "retrieved", "", fields, now_ms)
+
+    def note_draft(self, lease: Lease, turn: int, text: str, *, now_ms: int | None = None) -> Note:
+        """Keep all of the reply to `turn` that has been sent to the caller so far, and say so."""
+        fields = {"draft": as_json({"turn": turn, "text": text})}
+        return self._note(lease, "drafted", SAID_CHANNEL, fields, now_ms)
+
+    def _note(
+        self, lease: Lease, what: str, channel: str, fields: Mapping[str, str], now_ms: int | None
+    ) -> Note:
+        keys = call_keys(lease.call_sid)
+        (word,) = self._scripts.run(
+            "note",
+            (keys.call, keys.journal),
+            (
+                moves_json(Event.DRAFT),
+                lease.call_sid,
+                lease.fence,
+                what,
+                channel,
+                *pairs(fields),
+                clock(now_ms),
+            ),
+        )
+        return Note(word)
+
+    def commit(
+        self,
+        lease: Lease,
+        turn: int,
+        text: str,
+        *,
+        sop_step: int | None = None,
+        needs_human: str | None = None,
+        now_ms: int | None = None,
+    ) -> Commit:
+        """Store the reply to `turn` and let the call go.
+
+        `sop_step` and `needs_human` stay as they are where they are None.
+        """
+        keys = call_keys(lease.call_sid)
+        fields: dict[str, str] = {}
+        if sop_step is not None:
+            fields["sop_step"] = as_json(sop_step)
+        if needs_human is not None:
+            fields["needs_human"] = as_json(needs_human)
+        (word,) = self._scripts.run(
+            "commit",
+            (keys.call, keys.thread, keys.journal, keys.shard.leases, keys.shard.owed),
+            (
+                moves_json(Event.COMMIT),
+                lease.call_sid,
+                lease.fence,
+                turn,
+                entry("agent", turn, text),
+                self.timing.owed_ms,
+                SAID_CHANNEL,
+                *pairs(fields),
+                clock(now_ms),
+            ),
+        )
+        return Commit(word)
+
+    def hand_back(
+        self, lease: Lease, reason: str, *, costs: bool, now_ms: int | None = None
+    ) -> Released:
+        """Let go of a turn that is not answered. `costs`: it counts as an attempt that failed."""
+        return self._release(
+            lease.call_sid, lease.fence, Event.HAND_BACK, "handed_back", reason, costs, "", now_ms
+        )
+
+    def reclaim(
+        self, call_sid: str, fence: int, seen_beat: int, reason: str, *, now_ms: int | None = None
+    ) -> Released:
+        """Take a call back from a silent worker, unless it has beaten after `seen_beat`."""
+        return self._release(
+            call_sid, fence, Event.RECLAIM, "reclaimed", reason, True, str(seen_beat), now_ms
+        )
+
+    def _release(
+        self,
+        call_sid: str,
+        fence: int,
+        event: Event,
+        line: str,
+        reason: str,
+        costs: bool,
+        seen_beat: str,
+        now_ms: int | None,
+    ) -> Released:
+        keys = call_keys(call_sid)
+        word, *rest = self._scripts.run(
+            "release",
+            (keys.call, keys.journal, keys.shard.leases, keys.shard.owed),
+            (
+                moves_json(event),
+                call_sid,
+                fence,
+                line,
+                reason,
+                int(costs),
+                seen_beat,
+                self.timing.owed_ms,
+                clock(now_ms),
+            ),
+        )
+        return Released(Release(word), int(rest[0]) if rest else 0)
+
+    def transfer(
+        self, call_sid: str, reason: str, *, lease: Lease | None = None, now_ms: int | None = None
+    ) -> Finish:
+        """Complete the call on our side: a human has it. With a lease, only while it is ours."""
+        handling: Handling = "human"
+        fields = {"handling": as_json(handling), "needs_human": as_json(reason)}
+        return self._finish(
+            call_sid, lease, Event.TRANSFER, "transferred", "transferred", reason, fields, now_ms
+        )
+
+    def end(self, call_sid: str, outcome: str, *, now_ms: int | None = None) -> Finish:
+        """Complete the call: hung up, resolved, abandoned. It expires after the completed TTL."""
+        return self._finish(call_sid, None, Event.END, "ended", outcome, outcome, {}, now_ms)
+
+    def _finish(
+        self,
+        call_sid: str,
+        lease: Lease | None,
+        event: Event,
+        line: str,
+        outcome: str,
+        reason: str,
+        fields: Mapping[str, str],
+        now_ms: int | None,
+    ) -> Finish:
+        keys = call_keys(call_sid)
+        shard = keys.shard
+        (word,) = self._scripts.run(
+            "finish",
+            (*keys.own, shard.leases, shard.owed, shard.active, shard.ended),
+            (
+                moves_json(event),
+                call_sid,
+                "" if lease is None else lease.fence,
+                line,
+                as_json(outcome),
+                reason,
+                self.timing.completed_ttl_ms,
+                SAID_CHANNEL,
+                *pairs(fields),
+                clock(now_ms),
+            ),
+        )
+        return Finish(word)

@@ -1,0 +1,47 @@
+"""How values of the record are written: each field of the hash is a JSON value of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def as_json(value: Any) -> str:
+    """`value` as JSON, readable as it stands in the server."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def pairs(fields: Mapping[str, str]) -> list[str]:
+    """Fields and their JSON values in a row, as scripts take them."""
+    return [item for pair in fields.items() for item in pair]
+
+
+def entry(role: str, turn: int, text: str) -> str:
+    """A thread entry without its time: the script puts the server's in."""
+    return as_json({"role": role, "turn": turn, "text": text})
+
+
+def clock(now_ms: int | None) -> str:
+    """The last argument of every script: empty for the server's own clock."""
+    return "" if now_ms is None else str(now_ms)
+
+
+FRESH = {
+    "assigned_worker": "null",
+    "last_heartbeat": "null",
+    "retrieved_sop_chunks": "[]",
+    "scenario_type": "null",
+    "owed_since": "null",
+    "fence": "0",
+    "heard": "0",
+    "answered": "0",
+    "attempts": "0",
+    "sop_step": "0",
+    "facts": "{}",
+    "draft": "null",
+    "handling": '"agent"',
+    "needs_human": "null",
+    "outcome": "null",
+}
+"""The fields of a fresh record as they are stored: each a JSON value."""

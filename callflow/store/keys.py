@@ -1,0 +1,88 @@
+"""Names of all keys, and why they fall where they fall.
+
+Every key of a call and every index entry about it carry one hash tag, so that a script which
+touches all of them touches one Redis Cluster slot. The tags are few and fixed, so that a sweep
+over all calls is one pipelined request over the tags, however many calls there are.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+
+from callflow.errors import InvalidCallSid
+
+PREFIX = "callflow"
+
+SHARDS = 16
+"""Number of hash tags. Fixed: another number would look for every live call in the wrong place."""
+
+SAID_CHANNEL = f"{PREFIX}:said"
+"""Pub/sub: the CallSid of a call that has just said something or ended. A hint, never the truth."""
+
+SWEPT = f"{PREFIX}:swept"
+"""Who swept last; expires when the next sweep is overdue, so that an understudy may take it."""
+
+EPOCH = f"{PREFIX}:epoch"
+"""Which life of which server we talk to, and since when: see `leases.Presence`."""
+
+_CALL_SID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+
+
+def presence_channel(worker: str) -> str:
+    """The channel that a process of this name keeps a subscription to while it lives."""
+    return f"{PREFIX}:presence:{worker}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardKeys:
+    """The indexes of one shard, each a sorted set of CallSids."""
+
+    leases: str
+    """by the last beat of the worker that holds the call"""
+    owed: str
+    """by the time at which the message for an owed turn counts as lost"""
+    active: str
+    """by the last time anything was said: every call that is not complete"""
+    ended: str
+    """by the end: complete calls whose records can still be read"""
+
+
+@dataclass(frozen=True, slots=True)
+class CallKeys:
+    """The keys of one call: a hash, a list and a stream, and its shard's indexes."""
+
+    call: str
+    thread: str
+    journal: str
+    shard: ShardKeys
+
+    @property
+    def own(self) -> tuple[str, str, str]:
+        """The keys that end with the call."""
+        return self.call, self.thread, self.journal
+
+
+def _shard(number: int) -> ShardKeys:
+    base = f"{PREFIX}:{{{number:02d}}}"
+    return ShardKeys(f"{base}:leases", f"{base}:owed", f"{base}:active", f"{base}:ended")
+
+
+ALL_SHARDS: tuple[ShardKeys, ...] = tuple(_shard(number) for number in range(SHARDS))
+
+
+@lru_cache(maxsize=4096)
+def call_keys(call_sid: str) -> CallKeys:
+    """The keys of `call_sid`. Raises InvalidCallSid for a key that could not be Twilio's."""
+    if not _CALL_SID.fullmatch(call_sid):
+        raise InvalidCallSid(call_sid)
+    number = zlib.crc32(call_sid.encode()) % SHARDS
+    base = f"{PREFIX}:{{{number:02d}}}"
+    return CallKeys(
+        call=f"{base}:call:{call_sid}",
+        thread=f"{base}:thread:{call_sid}",
+        journal=f"{base}:journal:{call_sid}",
+        shard=ALL_SHARDS[number],
+    )

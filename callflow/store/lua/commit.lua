@@ -1,0 +1,39 @@
+-- Store the reply to a turn and let the call go.
+-- KEYS  1 call  2 thread  3 journal  4 leases  5 owed
+-- ARGV  1 moves  2 CallSid  3 fence  4 turn  5 thread entry without its time  6 owed_ms
+--       7 channel  8 …  pairs of field, JSON value  last now_ms or ''
+-- Says  ok | moved (stored, and the caller has said more: wake again) | fenced | unknown
+--       | a refusal of the table
+local state, fence, heard, answered = unpack(redis.call(
+  'HMGET', KEYS[1], 'call_state', 'fence', 'heard', 'answered'))
+if not state then
+  return {'unknown'}
+end
+heard, answered = tonumber(heard), tonumber(answered)
+local turn = tonumber(ARGV[4])
+-- Same fence and already answered: our own first run did it and its answer was lost.
+if fence == ARGV[3] and answered >= turn then
+  return {heard > answered and 'moved' or 'ok'}
+end
+local row = move(ARGV[1], state)
+local now = clock(ARGV[#ARGV])
+if row.refuse or fence ~= ARGV[3] or turn ~= answered + 1 then
+  journal(KEYS[3], now, 'refused', 'write', 'committed', 'turn', turn, 'fence', ARGV[3])
+  return {row.refuse or 'fenced'}
+end
+local fields = {}
+for i = 8, #ARGV - 1 do
+  fields[#fields + 1] = ARGV[i]
+end
+redis.call('RPUSH', KEYS[2], stamped(ARGV[5], now))
+redis.call('HSET', KEYS[1], 'call_state', '"' .. row.to .. '"', 'answered', turn,
+  'assigned_worker', 'null', 'attempts', 0, 'draft', 'null', 'updated_at', now, unpack(fields))
+redis.call('ZREM', KEYS[4], ARGV[2])
+journal(KEYS[3], now, 'committed', 'turn', turn, 'fence', fence)
+redis.call('PUBLISH', ARGV[7], ARGV[2])
+if heard > turn then
+  redis.call('HSET', KEYS[1], 'owed_since', now)
+  redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[2])
+  return {'moved'}
+end
+return {'ok'}

@@ -1,0 +1,122 @@
+"""What the store answers: words, each with what may be done about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from callflow.call.record import CallRecord
+
+
+class Open(StrEnum):
+    """What became of a call that was received."""
+
+    OPENED = "opened"
+    KNOWN = "known"
+    """The call was open already; nothing was changed."""
+
+
+class Hear(StrEnum):
+    """What became of an utterance."""
+
+    HEARD = "heard"
+    """Stored. It will be answered."""
+    REPEATED = "repeated"
+    """The turn was stored before, by an earlier copy of the same webhook; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """`wake` is True when nobody works on the call and no message for it is on its way."""
+
+    word: Hear
+    wake: bool = False
+
+
+class Claim(StrEnum):
+    """Why a call was not given to a worker."""
+
+    IDLE = "idle"
+    """Nothing is owed."""
+    HELD = "held"
+    """Another worker has it."""
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to serve one call until the fence grows."""
+
+    call_sid: str
+    fence: int
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A lease, and the whole call as it was at that moment."""
+
+    lease: Lease
+    record: CallRecord
+
+
+class Beat(StrEnum):
+    """What became of a heartbeat."""
+
+    BEATEN = "beaten"
+    FENCED = "fenced"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+class Note(StrEnum):
+    """What became of something written in the middle of a turn."""
+
+    NOTED = "noted"
+    FENCED = "fenced"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+class Commit(StrEnum):
+    """What became of a reply."""
+
+    OK = "ok"
+    """Stored; nothing more is owed."""
+    MOVED = "moved"
+    """Stored; the caller has said more meanwhile: wake the call again."""
+    FENCED = "fenced"
+    """Not stored: the call was given to another worker."""
+    ENDED = "ended"
+    """Not stored: the call is complete."""
+    UNKNOWN = "unknown"
+
+
+class Release(StrEnum):
+    """What became of taking a lease off a call."""
+
+    RELEASED = "released"
+    ALIVE = "alive"
+    """The holder has beaten since it was looked at: it keeps the call."""
+    FENCED = "fenced"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """`attempts`: how many workers the owed turn has cost by now (0 unless RELEASED)."""
+
+    word: Release
+    attempts: int = 0
+
+
+class Finish(StrEnum):
+    """What became of ending a call or passing it to a human."""
+
+    FINISHED = "finished"
+    FENCED = "fenced"
+    ENDED = "ended"
+    """It was complete before; its first outcome stands."""
+    UNKNOWN = "unknown"

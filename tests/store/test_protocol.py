@@ -1,0 +1,213 @@
+"""Any operations in any order, with stale fences, repeated scripts and lost answers, leave the
+record, its indexes and its journal as the plain-Python protocol says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from callflow.call.deadline import Timing
+from callflow.call.state import CallState, Event
+from callflow.call.utterance import clean
+from callflow.errors import CallEnded, TurnOutOfOrder
+from callflow.store.calls import CallStore
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.journal import Journal
+from callflow.store.keys import call_keys
+from callflow.store.leaks import keys_without_lifetime
+from callflow.store.outcome import Claimed, Lease
+from callflow.store.script import Client, Scripts, connect
+from callflow.store.snapshot import Snapshots
+from tests.store.model import ModelCall
+
+TIMING = Timing(
+    beat_ms=250,
+    stale_ms=10_000,
+    owed_ms=2_500,
+    turn_ms=8_000,
+    abandoned_ms=3_600_000,
+    completed_ttl_ms=1_800_000,
+)
+SID = "CA00000000000000000000000000000001"
+WORKERS = st.sampled_from(["w1@a/1-aa", "w2@b/2-bb"])
+TWICE = st.booleans()
+TEXTS = st.text(max_size=12).map(lambda text: text.strip() or "…")
+
+
+class CallProtocol(RuleBasedStateMachine):
+    """One call, every operation, two workers, and a clock that only goes forward."""
+
+    client: Client
+
+    @initialize()
+    def open(self) -> None:
+        self.client.flushall()
+        self.store = CallStore(Scripts(self.client), TIMING)
+        self.snapshots = Snapshots(self.client)
+        self.journal = Journal(self.client)
+        self.model = ModelCall()
+        self.now = 1_700_000_000_000
+        self.leases: list[Lease] = []
+        self.claims = 0
+        self.store.open(SID, now_ms=self.now)
+        assert self.store.open(SID, now_ms=self.now) == "known"
+
+    def _lease(self, back: int) -> Lease:
+        """The newest lease, or one that has long been lost."""
+        return self.leases[-1 - back % len(self.leases)]
+
+    @rule(ms=st.integers(0, 20_000))
+    def time_passes(self, ms: int) -> None:
+        self.now += ms
+
+    @rule(ahead=st.integers(-1, 2), text=TEXTS, twice=TWICE)
+    def hear(self, ahead: int, text: str, twice: bool) -> None:
+        turn = max(1, self.model.heard + ahead)
+        for _ in range(1 + twice):
+            assert self._heard(turn, text) == self.model.hear(turn, clean(SID, text))
+
+    def _heard(self, turn: int, text: str) -> str:
+        try:
+            return self.store.hear(SID, turn, text, now_ms=self.now).word
+        except CallEnded:
+            return "ended"
+        except TurnOutOfOrder:
+            return "ahead"
+
+    @rule(worker=WORKERS, again=st.booleans())
+    def claim(self, worker: str, again: bool) -> None:
+        """`again`: the answer to the last claim was lost and the client sends it once more."""
+        if not again or not self.claims:
+            self.claims += 1
+        claim_id = f"claim-{self.claims}"
+        expected = self.model.claim(worker, claim_id, self.now)
+        found = self.store.claim(SID, worker, claim_id, now_ms=self.now)
+        if isinstance(found, Claimed):
+            assert expected == "claimed"
+            assert found.lease.fence == self.model.fence
+            assert found.record == self.snapshots.read(SID)
+            self.leases.append(found.lease)
+        else:
+            assert found == expected
+
+    @precondition(lambda self: self.leases)
+    @rule(back=st.integers(0, 3), twice=TWICE)
+    def beat(self, back: int, twice: bool) -> None:
+        lease = self._lease(back)
+        for _ in range(1 + twice):
+            assert self.store.beat(lease, now_ms=self.now) == [
+                self.model.beat(lease.fence, self.now)
+            ]
+
+    @precondition(lambda self: self.leases)
+    @rule(back=st.integers(0, 3), text=TEXTS)
+    def draft(self, back: int, text: str) -> None:
+        lease = self._lease(back)
+        turn = self.model.answered + 1
+        word = self.store.note_draft(lease, turn, text, now_ms=self.now)
+        assert word == self.model.note(lease.fence, turn, text)
+
+    @precondition(lambda self: self.leases)
+    @rule(back=st.integers(0, 3), ahead=st.integers(0, 2), text=TEXTS, twice=TWICE)
+    def commit(self, back: int, ahead: int, text: str, twice: bool) -> None:
+        lease = self._lease(back)
+        turn = self.model.answered + ahead
+        for _ in range(1 + twice):
+            word = self.store.commit(lease, turn, text, now_ms=self.now)
+            assert word == self.model.commit(lease.fence, turn, text)
+
+    @precondition(lambda self: self.leases)
+    @rule(back=st.integers(0, 3), costs=st.booleans(), twice=TWICE)
+    def hand_back(self, back: int, costs: bool, twice: bool) -> None:
+        lease = self._lease(back)
+        for _ in range(1 + twice):
+            released = self.store.hand_back(lease, "test", costs=costs, now_ms=self.now)
+            assert released.word == self.model.release(Event.HAND_BACK, lease.fence, costs, None)
+
+    @precondition(lambda self: self.leases)
+    @rule(back=st.integers(0, 3), missed=st.integers(-1, 1), twice=TWICE)
+    def reclaim(self, back: int, missed: int, twice: bool) -> None:
+        """`missed` < 0: the worker has beaten since the watchdog looked."""
+        fence = self._lease(back).fence
+        seen = (self.model.last_beat or 0) + missed
+        for _ in range(1 + twice):
+            released = self.store.reclaim(SID, fence, seen, "silent", now_ms=self.now)
+            assert released.word == self.model.release(Event.RECLAIM, fence, True, seen)
+
+    @rule(by_holder=st.booleans(), back=st.integers(0, 3), dice=st.integers(0, 5))
+    def transfer(self, by_holder: bool, back: int, dice: int) -> None:
+        if dice == 0:  # The call would be over too soon in most runs.
+            lease = self._lease(back) if by_holder and self.leases else None
+            word = self.store.transfer(SID, "asked", lease=lease, now_ms=self.now)
+            fence = lease.fence if lease else None
+            assert word == self.model.finish(Event.TRANSFER, fence)
+
+    @rule(dice=st.integers(0, 8), twice=TWICE)
+    def end(self, dice: int, twice: bool) -> None:
+        if dice == 0:
+            for _ in range(1 + twice):
+                word = self.store.end(SID, "hung_up", now_ms=self.now)
+                assert word == self.model.finish(Event.END, None)
+
+    @invariant()
+    def the_record_is_what_the_protocol_says(self) -> None:
+        record, model = self.snapshots.read(SID), self.model
+        assert record.call_state == model.state
+        assert (record.fence, record.heard, record.answered) == (
+            model.fence,
+            model.heard,
+            model.answered,
+        )
+        assert record.attempts == model.attempts
+        assert record.assigned_worker == model.holder
+        assert record.last_heartbeat == model.last_beat
+        assert [(e.role, e.turn, e.text) for e in record.conversation_thread] == model.thread
+        draft = (record.draft.turn, record.draft.text) if record.draft else None
+        assert draft == model.draft
+
+    @invariant()
+    def the_indexes_agree_with_the_record(self) -> None:
+        shard, model = call_keys(SID).shard, self.model
+        over = model.state is CallState.COMPLETE
+        leased = self.client.zscore(shard.leases, SID)
+        assert leased == (model.last_beat if model.state is CallState.IN_PROGRESS else None)
+        owed = self.client.zscore(shard.owed, SID) is not None
+        assert owed == (model.owed and model.holder is None and not over)
+        assert (self.client.zscore(shard.active, SID) is None) == over
+        assert (self.client.zscore(shard.ended, SID) is not None) == over
+
+    @invariant()
+    def every_turn_was_answered_once_and_by_the_hand_that_held_it(self) -> None:
+        committed = [e for e in self.journal.read(SID) if e.event == "committed"]
+        assert {e.turn: e.fence for e in committed} == self.model.committed_by
+        assert len(committed) == len(self.model.committed_by)
+
+    @invariant()
+    def a_refused_write_leaves_a_line_in_the_journal_and_nothing_else(self) -> None:
+        refused = [e for e in self.journal.read(SID) if e.event == "refused"]
+        assert len(refused) == self.model.refused
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.store.end(SID, "hung_up")
+            assert keys_without_lifetime(self.client) == []
+
+
+@pytest.mark.slow
+def test_any_operations_in_any_order_leave_what_the_protocol_says(
+    each_server: EmbeddedServer,
+) -> None:
+    with connect(each_server.url) as client:
+        machine = type("OnServer", (CallProtocol,), {"client": client})
+        run_state_machine_as_test(
+            machine, settings=settings(max_examples=60, stateful_step_count=40)
+        )
