@@ -1,0 +1,1 @@
+"""Code that words the reply. A responder is never police, fire or medics: those are people."""

@@ -1,0 +1,41 @@
+"""What the turn asks of a responder: pieces of speech, the last of which says where we stand.
+
+A responder reads the record and nothing else, so that a second one on another machine words the
+same reply from the same place. What the caller has already been sent of an unfinished reply is in
+`record.draft`: a responder goes on after it and never says it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Event
+from typing import Protocol
+
+from callflow.call.record import CallRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the reply, spoken as soon as it is there.
+
+    `sop_step` (on the last piece) is how far along the procedure the call is once this reply has
+    been heard. `needs_human` is the reason to fetch a person, or None.
+    """
+
+    text: str
+    last: bool = False
+    sop_step: int | None = None
+    needs_human: str | None = None
+
+
+class Responder(Protocol):
+    """Words the reply to turn `record.answered + 1`."""
+
+    def respond(self, record: CallRecord, stop: Event) -> Iterator[Piece]:
+        """Yield the reply in pieces; the last one has `last=True`.
+
+        Waits for nothing longer than `stop`: when it is set, the lease is no longer ours and the
+        iterator may end early. Called again for the same record it yields the same reply.
+        """
+        ...

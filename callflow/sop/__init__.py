@@ -1,0 +1,1 @@
+"""Standard operating procedures: the documents, and how a turn finds its scenario and chunks."""

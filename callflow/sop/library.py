@@ -1,0 +1,117 @@
+"""All procedures of this process: the shipped ones, then those of the operator's own folder.
+
+A document of the operator's replaces the shipped one of the same id; a sentence in the operator's
+`_common.md` replaces the shared phrase of the same id in every document that uses it. A folder with
+one bad file is not loaded at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from callflow.errors import SopError
+from callflow.sop.document import Shared, SopDocument, parse_document, parse_shared
+from callflow.sop.protocols import DEFAULT_SCENARIO
+
+SHARED_FILE: Final = "_common.md"
+_NOT_PROCEDURES: Final = ("readme.md", SHARED_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class SopLibrary:
+    """Documents by scenario id; never changed once loaded, so it may be shared by threads."""
+
+    documents: Mapping[str, SopDocument]
+
+    @classmethod
+    def load(cls, own_dir: Path | None = None) -> SopLibrary:
+        """Read the shipped documents and those in `own_dir` (`*.md`, subfolders are left alone).
+
+        Raises SopError for the first thing that is wrong in any of them, or with line 1 when
+        `own_dir` is no folder that can be read.
+        """
+        shipped = dict(_shipped_files())
+        own = dict(_own_files(own_dir)) if own_dir else {}
+        shared = _shared(shipped, own)
+        documents = _documents(shipped, shared)
+        documents.update(_documents(own, shared))
+        return cls(documents)
+
+    def document(self, scenario: str) -> SopDocument:
+        """Return the document of `scenario`, or the default one where there is none.
+
+        A call may outlive the release that knew its scenario: it is still answered.
+        """
+        return self.documents.get(scenario) or self.documents[DEFAULT_SCENARIO]
+
+
+def check(folder: Path) -> list[SopError]:
+    """Return what is wrong in an operator's folder, one problem for each file, in file order."""
+    try:
+        own = dict(_own_files(folder))
+        shared = _shared(dict(_shipped_files()), own)
+    except SopError as error:
+        return [error]
+    problems: list[SopError] = []
+    seen: dict[str, Path] = {}
+    for path, data in _procedures(own):
+        try:
+            _add(seen, parse_document(path, data, shared))
+        except SopError as error:
+            problems.append(error)
+    return problems
+
+
+def _shipped_files() -> Iterator[tuple[Path, bytes]]:
+    folder = files("callflow.sop").joinpath("sops")
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".md"):
+            yield Path(str(entry)), entry.read_bytes()
+
+
+def _own_files(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise SopError(folder, 1, f"no folder of procedures ({error.strerror})") from error
+    for path in entries:
+        if path.suffix.lower() == ".md" and not path.name.startswith(".") and path.is_file():
+            try:
+                yield path, path.read_bytes()
+            except OSError as error:
+                raise SopError(path, 1, f"cannot be read ({error.strerror})") from error
+
+
+def _procedures(found: Mapping[Path, bytes]) -> Iterator[tuple[Path, bytes]]:
+    return (item for item in found.items() if item[0].name.lower() not in _NOT_PROCEDURES)
+
+
+def _shared(*folders: Mapping[Path, bytes]) -> Shared:
+    shared = Shared()
+    for found in folders:
+        for path, data in found.items():
+            if path.name.lower() == SHARED_FILE:
+                shared = parse_shared(path, data, shared)
+    return shared
+
+
+def _documents(found: Mapping[Path, bytes], shared: Shared) -> dict[str, SopDocument]:
+    documents: dict[str, SopDocument] = {}
+    seen: dict[str, Path] = {}
+    for path, data in _procedures(found):
+        document = parse_document(path, data, shared)
+        _add(seen, document)
+        documents[document.id] = document
+    return documents
+
+
+def _add(seen: dict[str, Path], document: SopDocument) -> None:
+    first = seen.setdefault(document.id, document.path)
+    if first != document.path:
+        line = document.id_line
+        reason = f"scenario {document.id} is also in {first.name}; keep one file or change the id"
+        raise SopError(document.path, line, reason)

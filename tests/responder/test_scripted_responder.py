@@ -1,0 +1,232 @@
+"""The script walks the procedure one question at a time and says only what is true and allowed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from threading import Event
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callflow.call.record import CallRecord, Draft, Sentence, SopChunk, ThreadEntry
+from callflow.call.state import CallState
+from callflow.responder.phrases import generic
+from callflow.responder.protocol import Piece, Responder
+from callflow.responder.scripted import ScriptedResponder
+from callflow.sop.library import SopLibrary
+from callflow.sop.retriever import LexicalRetriever
+
+LIBRARY = SopLibrary.load()
+RETRIEVER = LexicalRetriever(LIBRARY)
+SCRIPT: Responder = ScriptedResponder()
+FACTS = sorted(
+    {
+        line.only_after
+        for document in LIBRARY.documents.values()
+        for sentences in document.sections.values()
+        for line in sentences
+        if line.only_after
+    }
+)
+
+
+def record(scenario: str | None = None, language: str = "en", **fields: Any) -> CallRecord:
+    chunks = RETRIEVER.retrieve("", scenario, language) if scenario else ()
+    values: dict[str, Any] = {
+        "call_sid": "CA1",
+        "call_state": CallState.IN_PROGRESS,
+        "created_at": 1,
+        "updated_at": 1,
+        "heard": fields.get("answered", 0) + 1,
+        "language": language,
+        "scenario_type": scenario,
+        "retrieved_sop_chunks": chunks,
+    }
+    return CallRecord.model_validate(values | fields)
+
+
+def reply(call: CallRecord) -> list[Piece]:
+    return list(SCRIPT.respond(call, Event()))
+
+
+def text_of(call: CallRecord) -> str:
+    return "".join(piece.text for piece in reply(call))
+
+
+def after(call: CallRecord, **facts: Any) -> CallRecord:
+    """The record once the reply has been heard and the caller has spoken again."""
+    pieces = reply(call)
+    turn = call.answered + 1
+    said = ThreadEntry(role="agent", turn=turn, text="".join(p.text for p in pieces), at=turn)
+    return call.model_copy(
+        update={
+            "conversation_thread": (*call.conversation_thread, said),
+            "answered": turn,
+            "heard": turn + 1,
+            "sop_step": pieces[-1].sop_step,
+            "facts": call.facts | facts,
+        }
+    )
+
+
+def test_the_first_reply_tells_that_a_machine_speaks_then_instructs_then_asks() -> None:
+    assert text_of(record("entrapment_standard")) == (
+        "You've reached the lift emergency line. I'm an automated assistant. "
+        "Please stay inside and keep away from the doors. Are you inside the lift now?"
+    )
+
+
+def test_a_person_is_mentioned_only_once_one_is_being_alerted() -> None:
+    alone = text_of(record("entrapment_standard"))
+    alerted = text_of(record("entrapment_standard", facts={"human.alert_started": True}))
+    assert "alerting a person" not in alone
+    assert "I'm an automated assistant and I'm alerting a person now." in alerted
+
+
+def test_a_call_that_we_opened_with_a_greeting_is_not_greeted_again() -> None:
+    greeting = ThreadEntry(role="agent", turn=0, text="You've reached us. I'm a machine.", at=1)
+    assert "automated" not in text_of(record("fire_smoke", conversation_thread=(greeting,)))
+
+
+def test_chinese_sentences_touch_and_spanish_ones_do_not() -> None:
+    assert text_of(record("fire_smoke", "zh-CN")).startswith(
+        "您已接通电梯紧急呼叫。我是自动语音助手。如果有烟，请蹲低，用布捂住口鼻。您看到"
+    )
+    assert ". Soy un asistente automático. Si hay humo" in text_of(record("fire_smoke", "es-MX"))
+
+
+def test_each_turn_asks_the_next_question_and_says_another_sentence() -> None:
+    call = record("entrapment_standard")
+    asked, said = [], []
+    for _ in range(12):
+        pieces = reply(call)
+        said.append(pieces[-2].text.strip())
+        asked.append(pieces[-1].text.strip())
+        call = after(call)
+    chunk = next(c for c in call.retrieved_sop_chunks if c.section == "ask")
+    assert asked == [line.text for line in chunk.sentences]
+    assert all(one != two for one, two in pairwise(said))
+    assert call.sop_step == 12
+
+
+def test_when_all_is_asked_it_calms_and_promises_nothing() -> None:
+    call = record("entrapment_standard", answered=12, sop_step=12)
+    assert text_of(call).endswith("I'm staying on the line with you.")
+    assert "I don't have an arrival time yet." in text_of(after(call))
+    assert reply(call)[-1].sop_step == 12
+
+
+def test_an_arrival_time_is_told_when_it_is_known_and_never_denied_then() -> None:
+    facts = {"dispatch.requested": True, "dispatch.confirmed_with_eta": True, "eta_minutes": 25}
+    call = record("entrapment_standard", answered=12, sop_step=12)
+    heard = []
+    for _ in range(4):
+        call = after(call, **facts)
+        heard.append(text_of(call))
+    assert any("The engineer's latest estimate is 25 minutes." in text for text in heard)
+    assert not any("I don't have an arrival time" in text for text in heard)
+
+
+def test_news_is_told_before_anything_that_can_wait() -> None:
+    call = after(after(record("entrapment_standard")), **{"dispatch.requested": True})
+    assert text_of(call).startswith("I've asked for an engineer.")
+
+
+def test_a_sentence_with_a_gap_that_nothing_fills_is_left_out() -> None:
+    facts = {"dispatch.confirmed_with_eta": True, "eta_minutes": ""}
+    call = record("entrapment_standard", answered=3, facts=facts)
+    for _ in range(12):
+        assert "{" not in text_of(call)
+        assert "estimate" not in text_of(call)
+        call = after(call)
+
+
+def test_a_question_of_an_earlier_procedure_is_not_asked_again() -> None:
+    call = after(after(record("entrapment_standard")))
+    chunks = RETRIEVER.retrieve("", "power_failure", "en")
+    moved = call.model_copy(update={"retrieved_sop_chunks": chunks, "sop_step": 0})
+    last = reply(moved)[-1]
+    assert last.text.strip() == "Is there any smoke, fire or water?"
+    assert last.sop_step == 3
+
+
+def test_the_procedures_that_need_a_person_say_why() -> None:
+    assert reply(record("fire_smoke"))[-1].needs_human == "fire_smoke is P1"
+    assert reply(record("eta_callback"))[-1].needs_human == "eta_callback needs a person"
+    assert reply(record("entrapment_standard"))[-1].needs_human is None
+
+
+@pytest.mark.parametrize("scenario", ["test_call_automatic", "equipment_fault"])
+def test_nothing_is_spoken_to_a_machine(scenario: str) -> None:
+    assert reply(record(scenario)) == [Piece("", True, 0, None)]
+
+
+@pytest.mark.parametrize("language", ["en", "zh", "es", "pl", ""])
+def test_without_any_procedure_it_says_what_is_right_in_every_lift(language: str) -> None:
+    pieces = reply(record(None, language, answered=2, sop_step=4))
+    words = generic(language)
+    assert [piece.text.strip() for piece in pieces] == [words["stay_inside"], words["staying"]]
+    assert pieces[-1].sop_step == 4
+
+
+def test_it_ends_at_once_when_the_lease_is_lost() -> None:
+    stop = Event()
+    pieces = SCRIPT.respond(record("fire_smoke"), stop)
+    assert not next(pieces).last
+    stop.set()
+    assert list(pieces) == []
+
+
+def test_even_a_procedure_that_forbids_everything_gets_a_word() -> None:
+    rule = Sentence(id="n", text="Speak.", forbids=("eta_unknown", "staying", "hello"))
+    line = Sentence(id="hello", text="Hello.")
+    never = SopChunk(
+        id="n", sop="x", version="1", section="never", language="en", sentences=(rule,)
+    )
+    say = never.model_copy(update={"section": "say", "sentences": (line,)})
+    chunks = (never, say)
+    call = record(answered=3, retrieved_sop_chunks=chunks)
+    assert text_of(call) == "I'm listening."
+
+
+@given(
+    scenario=st.sampled_from(sorted(LIBRARY.documents)),
+    language=st.sampled_from(["en", "zh", "es", "pl"]),
+    facts=st.dictionaries(
+        st.sampled_from([*FACTS, "eta_minutes", "site", "lift", "reference", "callback_time"]),
+        st.sampled_from([True, False, None, 0, 12, "soon", ""]),
+    ),
+    turn=st.integers(0, 60),
+    step=st.integers(0, 30),
+)
+def test_it_never_says_what_is_forbidden_or_not_yet_true(
+    scenario: str, language: str, facts: dict[str, Any], turn: int, step: int
+) -> None:
+    call = record(scenario, language, facts=facts, answered=turn, sop_step=step)
+    text = text_of(call)
+    assert text == text_of(call)
+    lines = [line for chunk in call.retrieved_sop_chunks for line in chunk.sentences]
+    forbidden = {name for line in lines for name in line.forbids}
+    own = {line.text for line in lines if line.id not in forbidden}
+    for document in LIBRARY.documents.values():
+        for line in document.sections.get((language, "say"), ()):
+            if line.only_after and not facts.get(line.only_after):
+                assert line.text not in text
+            if line.id in forbidden and line.text not in own:
+                assert line.text not in text
+    assert "{" not in text
+    silent = LIBRARY.documents[scenario].front.silent
+    assert bool(text) is not silent
+    last = reply(call)[-1]
+    assert last.last
+    assert last.sop_step is not None
+    assert last.sop_step >= step
+
+
+@given(st.sampled_from(sorted(LIBRARY.documents)), st.integers(0, 20), st.integers(0, 12))
+def test_a_draft_of_another_turn_changes_nothing(scenario: str, turn: int, step: int) -> None:
+    call = record(scenario, answered=turn, sop_step=step)
+    old = call.model_copy(update={"draft": Draft(turn=turn, text="You've reached")})
+    assert reply(old) == reply(call)

@@ -1,0 +1,147 @@
+"""The classifier hears what kind of call it is, and does not let go of danger."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callflow.sop.classifier import LexicalClassifier
+from callflow.sop.library import SopLibrary
+
+LIBRARY = SopLibrary.load()
+CLASSIFIER = LexicalClassifier(LIBRARY)
+SCENARIOS = sorted(LIBRARY.documents)
+URGENCY = {name: found.front.urgency for name, found in LIBRARY.documents.items()}
+
+
+@pytest.mark.parametrize(
+    ("utterance", "language", "scenario"),
+    [
+        ("um the lift has stopped and we can't get out", "en", "entrapment_standard"),
+        ("I can see SMOKE under the door!!", "en", "fire_smoke"),
+        ("grandpa has collapsed and he isn't breathing", "en", "medical"),
+        ("the lights went out it is pitch black", "en", "power_failure"),
+        ("water is coming in and my feet are wet", "en", "water_flood"),
+        ("oops pressed it by mistake", "en", "accidental_press"),
+        ("电梯里冒烟了", "zh-CN", "fire_smoke"),
+        ("停电了什么都看不见", "zh", "power_failure"),
+        ("我们被困在电梯里", "zh", "entrapment_standard"),
+        ("hay mucho humo", "es-MX", "fire_smoke"),
+        ("nos hemos quedado encerrados", "es", "entrapment_standard"),
+        ("se ha desmayado mi madre", "es", "medical"),
+    ],
+)
+def test_an_opening_names_the_scenario(utterance: str, language: str, scenario: str) -> None:
+    assert CLASSIFIER.classify(utterance, language, None) == scenario
+
+
+def test_nothing_known_is_treated_as_a_trapped_person() -> None:
+    assert CLASSIFIER.classify("good evening to you", "en", None) == "entrapment_standard"
+
+
+@pytest.mark.parametrize("utterance", ["", "   ", "...", "\U0001f642", "\x00"])
+def test_silence_is_an_open_line_only_while_nothing_is_known(utterance: str) -> None:
+    assert CLASSIFIER.classify(utterance, "en", None) == "silent_open_line"
+    assert CLASSIFIER.classify(utterance, "en", "power_failure") == "power_failure"
+
+
+def test_a_voice_ends_the_silence() -> None:
+    heard = CLASSIFIER.classify("hello is somebody there", "en", "silent_open_line")
+    assert heard == "entrapment_standard"
+
+
+@pytest.mark.parametrize("answer", ["the third one", "yes", "two of us", "三个人", "somos dos"])
+@pytest.mark.parametrize("current", ["power_failure", "fire_smoke", "accidental_press"])
+def test_a_plain_answer_changes_nothing(answer: str, current: str) -> None:
+    assert CLASSIFIER.classify(answer, "en", current) == current
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "no smoke no fire nothing",
+        "no there isn't any smoke or fire or water",
+        "nobody is bleeding",
+        "no hay humo ni fuego",
+        "没有烟 也没有火",
+        "没有人受伤",
+    ],
+)
+def test_the_denial_of_a_danger_is_no_danger(answer: str) -> None:
+    current = "entrapment_standard"
+    assert CLASSIFIER.classify(answer, "en", current) == current
+
+
+@pytest.mark.parametrize(
+    ("utterance", "raised"),
+    [
+        ("no there is smoke now", "fire_smoke"),
+        ("No, hay humo", "fire_smoke"),
+        ("we can't stop the bleeding", "medical"),
+        ("no my wife is on the floor and she is bleeding", "medical"),
+        ("nobody is hurt and smoke is coming in", "fire_smoke"),
+        ("no hay heridos y hay humo", "fire_smoke"),
+        ("刚才没有烟现在有烟了", "fire_smoke"),
+        ("还有烟", "fire_smoke"),
+    ],
+)
+def test_a_cue_of_danger_raises_the_call(utterance: str, raised: str) -> None:
+    assert CLASSIFIER.classify(utterance, "en", "entrapment_standard") == raised
+
+
+@pytest.mark.parametrize(
+    "utterance",
+    ["how much longer will it take", "sorry wrong button by accident", "the doors just opened"],
+)
+def test_life_at_risk_is_never_talked_down(utterance: str) -> None:
+    assert CLASSIFIER.classify(utterance, "en", "medical") == "medical"
+
+
+def test_clear_words_of_release_end_an_entrapment() -> None:
+    utterance = "it's okay we got out the doors opened and we're out"
+    assert CLASSIFIER.classify(utterance, "en", "entrapment_standard") == "self_released"
+    assert CLASSIFIER.classify(utterance, "en", "overspeed_freefall") == "self_released"
+
+
+WORDS = st.sampled_from(
+    [
+        cue
+        for found in LIBRARY.documents.values()
+        for cues in found.front.cues.values()
+        for cue in cues
+    ]
+    + ["no", "not", "and", "or", "没有", "the", "hay"]
+)
+
+
+@given(
+    st.one_of(st.text(max_size=300), st.lists(WORDS, max_size=6).map(" ".join)),
+    st.sampled_from(["en", "zh", "es", "de", ""]),
+    st.sampled_from([None, *SCENARIOS, "gone_since_2019"]),
+)
+def test_any_words_give_the_same_known_scenario_twice(
+    utterance: str, language: str, current: str | None
+) -> None:
+    found = CLASSIFIER.classify(utterance, language, current)
+    assert found == CLASSIFIER.classify(utterance, language, current)
+    assert found in URGENCY or found == current
+    # A takeover hears the same utterance once more, and must stay in the same procedure.
+    assert CLASSIFIER.classify(utterance, language, found) == found
+    if current in URGENCY and URGENCY[current] == "P1":
+        assert URGENCY[found] == "P1"
+
+
+def test_the_openings_of_the_demo_are_understood() -> None:
+    text = files("callflow.demo").joinpath("conversations.jsonl").read_text(encoding="utf-8")
+    calls = [json.loads(line) for line in text.splitlines()]
+    assert len(calls) >= 40
+    assert all(len(call["lines"]) >= 10 and all(call["lines"]) for call in calls)
+    right = [
+        CLASSIFIER.classify(call["lines"][0], call["language"], None) == call["scenario"]
+        for call in calls
+    ]
+    assert sum(right) / len(right) > 0.9

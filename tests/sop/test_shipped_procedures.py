@@ -1,0 +1,119 @@
+"""The procedures that come with callflow: complete, speakable, and honest about what is known."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from callflow.sop.document import SECTIONS, SopDocument
+from callflow.sop.library import SopLibrary
+from callflow.sop.protocols import DEFAULT_SCENARIO, SILENT_SCENARIO
+
+LIBRARY = SopLibrary.load()
+DOCUMENTS = LIBRARY.documents
+LANGUAGES = ("en", "zh", "es")
+SPEAKING = sorted(name for name, found in DOCUMENTS.items() if not found.front.silent)
+
+# Words that claim that something has been set going; each needs a fact.
+CLAIMS = re.compile(
+    r"(engineer|fire service|ambulance|police|help)\b[^.?]*\b(has been|have been|was|were|is on|"
+    r"is coming|sent)|I've asked for|I'm connecting|estimate is|call back at|is logged|alerting"
+    r"|已经(联系|叫|通知|报警)|正在为您转接|预计|回拨。|已在"
+    r"|Se ha avisado|He pedido|Le paso|estimación|Le llamaremos|se ha pedido|queda registrada",
+    re.IGNORECASE,
+)
+# What no lift procedure may tell anybody, but as a warning.
+DANGEROUS = re.compile(
+    r"cannot fall|can't fall|calm down|you're fine|climb out|pry|force the|false alarm"
+    r"|不会掉|冷静|no puede caer|cálmese|falsa alarma",
+    re.IGNORECASE,
+)
+NOTES = re.compile(r"only when true|monitoring-centre|\bSTT\b|\bSOP\b|https?:|P[1-5]\b|[/<>|]")
+
+
+def spoken(document: SopDocument) -> list[tuple[str, str, str | None]]:
+    return [
+        (line.id, line.text, line.only_after)
+        for (_, section), sentences in document.sections.items()
+        if section in ("ask", "say")
+        for line in sentences
+    ]
+
+
+def test_all_scenarios_are_there() -> None:
+    assert len(DOCUMENTS) == 29
+    assert {DEFAULT_SCENARIO, SILENT_SCENARIO} <= set(DOCUMENTS)
+    assert {name for name, found in DOCUMENTS.items() if found.front.silent} == {
+        "test_call_automatic",
+        "equipment_fault",
+    }
+
+
+def test_each_file_bears_the_name_of_its_scenario() -> None:
+    assert all(found.path.stem == name for name, found in DOCUMENTS.items())
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_a_procedure_has_questions_and_sentences_in_all_three_languages(name: str) -> None:
+    for language in LANGUAGES:
+        for section in SECTIONS:
+            chunk = DOCUMENTS[name].chunk(section, language)
+            assert chunk is not None, f"{name} has no {section}"
+            assert chunk.language == (language if section in ("ask", "say") else "en")
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_translations_have_the_same_sentences_in_the_same_order(name: str) -> None:
+    for section in ("ask", "say"):
+        english, chinese, spanish = (
+            [line.id for line in DOCUMENTS[name].sections[(language, section)]]
+            for language in LANGUAGES
+        )
+        assert english == chinese == spanish
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_a_claim_waits_for_its_fact(name: str) -> None:
+    for sentence_id, text, only_after in spoken(DOCUMENTS[name]):
+        if CLAIMS.search(text):
+            assert only_after, f"{name}: [{sentence_id}] {text}"
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_nothing_spoken_is_dangerous_or_a_note_to_an_author(name: str) -> None:
+    for sentence_id, text, _ in spoken(DOCUMENTS[name]):
+        if sentence_id != "no_forcing":
+            assert not DANGEROUS.search(text), f"{name}: [{sentence_id}] {text}"
+        assert not NOTES.search(text), f"{name}: [{sentence_id}] {text}"
+
+
+@pytest.mark.parametrize("name", SPEAKING)
+def test_a_procedure_does_not_write_what_its_own_rules_forbid(name: str) -> None:
+    never = DOCUMENTS[name].chunk("never", "en")
+    assert never is not None
+    forbidden = {each for rule in never.sentences for each in rule.forbids}
+    assert forbidden.isdisjoint(sentence_id for sentence_id, _, _ in spoken(DOCUMENTS[name]))
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTS))
+def test_the_rules_that_always_hold_are_in_every_procedure(name: str) -> None:
+    never = DOCUMENTS[name].chunk("never", "es")
+    assert never is not None
+    assert {"never_force", "never_climb", "never_promise", "never_hang_up"} <= {
+        rule.id for rule in never.sentences
+    }
+
+
+def test_life_at_risk_always_fetches_a_person_and_asks_little() -> None:
+    for name, found in DOCUMENTS.items():
+        if found.front.urgency in ("P1", "P2"):
+            assert found.needs_human == f"{name} is {found.front.urgency}"
+        if found.front.urgency == "P1":
+            assert len(found.sections[("en", "ask")]) <= 4
+
+
+def test_cues_exist_in_every_language_but_for_silence() -> None:
+    for name, found in DOCUMENTS.items():
+        expected = set() if name == SILENT_SCENARIO else set(LANGUAGES)
+        assert set(found.front.cues) == expected
