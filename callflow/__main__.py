@@ -1,0 +1,20 @@
+"""`callflow` on the command line, and `python -m callflow`."""
+
+from __future__ import annotations
+
+import sys
+
+from callflow.cli import app
+
+
+def main() -> None:
+    """Run the command line; ends the process with 0, 1 (it went wrong) or 2 (it was misused)."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        # A terminal that cannot show a letter, or sends half of one, must not end a call.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    app()
+
+
+if __name__ == "__main__":
+    main()

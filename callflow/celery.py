@@ -1,0 +1,69 @@
+"""The Celery app (`celery -A callflow …`) and `wake`: the only sender of turns.
+
+A message says which call to look at and nothing else; whoever gets it asks the record what is owed.
+It may be lost without harm, because the script that stored the utterance also entered its deadline
+in the index that the watchdog reads.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from callflow.errors import SettingsError
+
+TURNS = "turns"
+"""Queue of calls in which the caller has said something new."""
+
+TAKEOVER = "takeover"
+"""Queue of calls that have waited already; workers serve it first (`-Q takeover,turns`)."""
+
+WATCHDOG = "watchdog"
+"""Queue of sweeps, for a worker process of its own."""
+
+RUN_TURN = "callflow.run_turn"
+SWEEP = "callflow.sweep"
+
+app = Celery("callflow")
+app.config_from_object("celeryconfig")
+
+
+@app.on_after_configure.connect  # type: ignore[untyped-decorator]
+def _refuse_unsafe_messages(sender: Celery, **_: object) -> None:
+    """A `celeryconfig.py` in the working directory takes the place of ours, but not for pickle."""
+    if list(sender.conf.accept_content) != ["json"]:
+        raise SettingsError("accept_content", 'must be ["json"]: other messages could run code')
+
+
+def use_broker(url: str) -> None:
+    """Send and take messages through `url`: for a process that starts its server itself.
+
+    To be called before the first message is sent.
+    """
+    app.conf.broker_url = url
+
+
+class Wake(StrEnum):
+    """What became of a message."""
+
+    SENT = "sent"
+    LOST = "lost"
+    """The broker cannot be reached. The call is not forgotten: the watchdog wakes it after its
+    deadline."""
+
+
+def wake(call_sid: str, *, takeover: bool = False) -> Wake:
+    """Ask any worker to look at this call. Waking twice does no harm."""
+    try:
+        app.send_task(
+            RUN_TURN,
+            args=(call_sid,),
+            queue=TAKEOVER if takeover else TURNS,
+            ignore_result=True,
+            retry=False,
+        )
+    except OperationalError:
+        return Wake.LOST
+    return Wake.SENT

@@ -1,0 +1,159 @@
+"""One conversational turn: claim → classify → retrieve → respond → commit.
+
+Everything it knows it reads from the record, and everything it learns it writes there under its
+fence, so that at any line of this file the process may vanish: another worker runs the same file
+from the same record. The caller hears a short pause, never a restart.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+from callflow import transfer
+from callflow.call.deadline import Rung, rung
+from callflow.call.record import CallRecord
+from callflow.celery import wake
+from callflow.errors import CallflowError, LeaseLost
+from callflow.heartbeat import Heartbeat, Hold
+from callflow.responder.protocol import Piece, Responder
+from callflow.sop.protocols import Classifier, Retriever
+from callflow.store.calls import CallStore
+from callflow.store.outcome import Claimed, Commit, Lease, Note, Release
+
+
+class TurnOutcome(StrEnum):
+    """What a worker that was woken made of it."""
+
+    ANSWERED = "answered"
+    IDLE = "idle"
+    """Nothing was owed: the message was late or doubled."""
+    HELD = "held"
+    """Another worker has the call."""
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+    LOST = "lost"
+    """The lease was taken from us in the middle: whoever has it now answers."""
+    TRANSFERRED = "transferred"
+
+
+class UnfinishedReply(CallflowError):
+    """A responder ended without saying that it had: a mistake in the responder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What a worker process needs to run turns; built once per process by `bootstrap`."""
+
+    store: CallStore
+    heartbeat: Heartbeat
+    classifier: Classifier
+    retriever: Retriever
+    responder: Responder
+    script: Responder
+    """Words the reply of a turn that has cost too many workers: nothing in it can fail."""
+
+    def run(self, call_sid: str) -> TurnOutcome:
+        """Answer the oldest owed utterance of one call; woken twice, it is answered once.
+
+        An exception of the responder gives the call to another worker and is raised.
+        """
+        self.heartbeat.start()
+        since = time.monotonic()
+        claimed = self.store.claim(call_sid, self.heartbeat.worker, secrets.token_hex(8))
+        if not isinstance(claimed, Claimed):
+            return TurnOutcome(claimed)
+        with self.heartbeat.keep(claimed.lease, since, self._give_up_wedged) as hold:
+            try:
+                return self._serve(claimed.record, hold)
+            except LeaseLost:
+                return TurnOutcome.LOST
+            except Exception as error:
+                self._give_back(hold.lease, type(error).__name__, costs=True)
+                raise
+            except BaseException:
+                # SystemExit: the worker is being drained. The turn is as good as new.
+                self._give_back(hold.lease, "drained", costs=False)
+                raise
+
+    def _serve(self, record: CallRecord, hold: Hold) -> TurnOutcome:
+        step = rung(record.attempts)
+        if step is Rung.HUMAN:
+            transfer.to_human(self.store, record.call_sid, transfer.POISON, lease=hold.lease)
+            return TurnOutcome.TRANSFERRED
+        prepared = self._retrieved(record, hold.lease)
+        spoken, last = self._spoken(prepared, hold, self._responder_for(step))
+        return self._committed(prepared, hold, spoken, _marked(last, step))
+
+    def _responder_for(self, step: Rung) -> Responder:
+        return self.script if step is Rung.SCRIPT else self.responder
+
+    def _retrieved(self, record: CallRecord, lease: Lease) -> CallRecord:
+        """The record with the scenario and the procedure for what was just said.
+
+        Both are kept: the worker that takes over finds the scenario unchanged and its procedure
+        there, and does not retrieve again.
+        """
+        said = record.said(record.answered + 1, "caller") or ""
+        scenario = self.classifier.classify(said, record.language, record.scenario_type)
+        if scenario == record.scenario_type and record.retrieved_sop_chunks:
+            return record
+        chunks = self.retriever.retrieve(said, scenario, record.language)
+        _still_ours(lease, self.store.note_retrieved(lease, scenario, chunks))
+        return record.model_copy(
+            update={"scenario_type": scenario, "retrieved_sop_chunks": chunks, "sop_step": 0}
+        )
+
+    def _spoken(self, record: CallRecord, hold: Hold, responder: Responder) -> tuple[str, Piece]:
+        """Send the reply piece by piece; all of it, and its last piece."""
+        turn = record.answered + 1
+        spoken = record.draft.text if record.draft and record.draft.turn == turn else ""
+        for piece in responder.respond(record, hold.stop):
+            hold.check()
+            spoken += piece.text
+            if piece.last:
+                return spoken, piece
+            _still_ours(hold.lease, self.store.note_draft(hold.lease, turn, spoken))
+        hold.check()
+        raise UnfinishedReply(f"{type(responder).__name__} ended without a last piece")
+
+    def _committed(self, record: CallRecord, hold: Hold, spoken: str, last: Piece) -> TurnOutcome:
+        word = self.store.commit(
+            hold.lease,
+            record.answered + 1,
+            spoken,
+            sop_step=last.sop_step,
+            needs_human=last.needs_human,
+        )
+        match word:
+            case Commit.OK:
+                return TurnOutcome.ANSWERED
+            case Commit.MOVED:
+                wake(record.call_sid)
+                return TurnOutcome.ANSWERED
+            case Commit.ENDED | Commit.UNKNOWN:
+                return TurnOutcome(word)
+            case Commit.FENCED:
+                return TurnOutcome.LOST
+
+    def _give_up_wedged(self, lease: Lease) -> None:
+        self._give_back(lease, "deadline", costs=True)
+
+    def _give_back(self, lease: Lease, reason: str, *, costs: bool) -> None:
+        released = self.store.hand_back(lease, reason, costs=costs)
+        if released.word is Release.RELEASED:
+            transfer.pass_on(self.store, lease.call_sid, released.attempts)
+
+
+def _marked(last: Piece, step: Rung) -> Piece:
+    """A turn that had to be answered by the plain script is one for a human to look at."""
+    if step is not Rung.SCRIPT:
+        return last
+    return Piece(last.text, True, last.sop_step, last.needs_human or transfer.POISON)
+
+
+def _still_ours(lease: Lease, word: Note) -> None:
+    if word is not Note.NOTED:
+        raise LeaseLost(lease.call_sid, lease.fence, f"the server says: {word}")

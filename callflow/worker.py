@@ -1,0 +1,78 @@
+"""What a Celery worker does besides its tasks: it warms up, and it is the watchdog's understudy.
+
+The understudy sweeps when nobody has for a second. It runs in the worker's parent process and needs
+no pool slot and no message, so takeovers go on when every beat scheduler is dead, when the broker
+is empty and when all slots are busy. Of many workers one takes each missed round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery.bootsteps import StartStopStep
+from celery.signals import celeryd_after_setup, worker_process_init, worker_ready
+
+from callflow import bootstrap
+from callflow.celery import TURNS, app
+
+LOOK_EVERY_S = 0.25
+
+
+class Understudy(StartStopStep):
+    """Runs for as long as the worker is connected; a reconnect starts it anew."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, consumer: Any, **kwargs: Any) -> None:
+        super().__init__(consumer, **kwargs)
+        self._timer: Any = None
+
+    def start(self, consumer: Any) -> None:
+        """Begin to look whether a sweep was missed."""
+        self._timer = consumer.timer.call_repeatedly(
+            LOOK_EVERY_S, bootstrap.watchdog().sweep_if_missed, (consumer.hostname,)
+        )
+
+    def stop(self, consumer: Any) -> None:
+        """Leave it to the others."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+
+app.steps["consumer"].add(Understudy)
+
+
+class _WarmUp:
+    """Loads procedures and becomes present before the first call, so that none waits for it.
+
+    Pool children are forked from the parent, which knows the worker's name and its queues; a
+    child must have begun within 4 s, after which Celery takes it for dead.
+    """
+
+    node: str | None = None
+
+    def remember(self, sender: str, instance: Any, **_: Any) -> None:
+        if not _is_prefork(instance.pool_cls):
+            app.conf.worker_disable_prefetch = False
+        if TURNS in instance.app.amqp.queues.consume_from:
+            self.node = sender
+
+    def start(self, **_: Any) -> None:
+        if self.node is not None:
+            bootstrap.turns(self.node).heartbeat.start()
+
+    def start_in_parent(self, sender: Any, **_: Any) -> None:
+        # Prefork runs turns in its children only: a present parent would vouch for dead ones.
+        if not _is_prefork(type(sender.pool)):
+            self.start()
+
+
+def _is_prefork(pool: type | str) -> bool:
+    return "prefork" in (pool if isinstance(pool, str) else pool.__module__)
+
+
+_warm_up = _WarmUp()
+celeryd_after_setup.connect(_warm_up.remember)
+worker_process_init.connect(_warm_up.start)
+worker_ready.connect(_warm_up.start_in_parent)
