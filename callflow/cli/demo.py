@@ -1,0 +1,65 @@
+"""`callflow demo`: workers are killed in the middle of turns, and the calls go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from callflow.call.record import CallRecord
+from callflow.demo.run import Plan, Watcher, run
+from callflow.demo.show import Show, summary
+from callflow.demo.striker import Kill
+from callflow.settings import load
+
+_PLAN = Plan()
+
+
+def demo(
+    calls: Annotated[int, typer.Option(min=1, max=1000, help="People in lifts.")] = _PLAN.calls,
+    turns: Annotated[
+        int, typer.Option(min=1, max=1000, help="Things each of them says.")
+    ] = _PLAN.turns,
+    kill: Annotated[Kill, typer.Option(help="What is done to workers.")] = _PLAN.kill,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between kills.")] = _PLAN.every_s,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same callers.")] = _PLAN.seed,
+    workers: Annotated[int, typer.Option(min=2, max=64, help="Workers.")] = _PLAN.workers,
+    slots: Annotated[
+        int, typer.Option(min=1, max=64, help="Turns that one worker runs at once.")
+    ] = _PLAN.slots,
+    pace: Annotated[
+        float, typer.Option(min=0, max=10, help="Seconds before each sentence.")
+    ] = _PLAN.pace_s,
+    backlog: Annotated[
+        int, typer.Option(min=0, max=10_000, help="Turns of other calls kept waiting.")
+    ] = _PLAN.backlog,
+    logs: Annotated[
+        Path | None, typer.Option(help="Keep the workers' logs in this folder.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object at the end.")] = False,
+) -> None:
+    """Kill workers in the middle of emergency calls and see what the callers notice."""
+    plan = Plan(calls, turns, kill, every, seed, workers, slots, pace, backlog, logs)
+    screen = Console(stderr=as_json)
+    if screen.is_terminal:
+        with Live(console=screen, auto_refresh=False, vertical_overflow="ellipsis") as live:
+            verdict = run(plan, load(), Watcher(_draw_on(live), lambda _: None))
+    else:
+        verdict = run(plan, load(), Watcher(lambda *_: None, screen.print))
+    screen.print(summary(verdict, seed))
+    if as_json:
+        print(json.dumps(dataclasses.asdict(verdict)))
+    raise typer.Exit(0 if verdict.good else 1)
+
+
+def _draw_on(live: Live) -> Callable[[Show, dict[str, CallRecord], list[str]], None]:
+    def draw(show: Show, records: dict[str, CallRecord], workers: list[str]) -> None:
+        live.update(show.frame(records, workers), refresh=True)
+
+    return draw

@@ -1,0 +1,203 @@
+"""One demo from start to end: its own server, real workers, callers, kills, and the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from callflow.call.record import CallRecord
+from callflow.celery import use_broker
+from callflow.demo.callers import Backlog, crowd
+from callflow.demo.judge import Verdict, judge
+from callflow.demo.show import Show
+from callflow.demo.striker import Kill, Strike, Striker
+from callflow.errors import CallflowError
+from callflow.intake import Intake
+from callflow.settings import Settings
+from callflow.stack import LocalStack
+from callflow.store.calls import CallStore
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.journal import Journal
+from callflow.store.leaks import keys_without_lifetime
+from callflow.store.leases import Leases
+from callflow.store.replies import Replies
+from callflow.store.script import Client, Scripts, connect
+from callflow.store.snapshot import Snapshots
+
+READY_S = 30.0
+FRAME_S = 0.25
+CALLER_THREADS = 8
+
+
+class DemoFailed(CallflowError):
+    """The demo itself could not run; it says nothing about the calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is shown. `every_s`: seconds between kills; `pace_s`: before each sentence."""
+
+    calls: int = 12
+    turns: int = 4
+    kill: Kill = Kill.WORKER
+    every_s: float = 1.2
+    seed: int = 1
+    workers: int = 3
+    slots: int = 4
+    pace_s: float = 0.3
+    backlog: int = 0
+    """Turns of further calls that wait in the queue from the start, so that takeovers must pass
+    them."""
+    logs: Path | None = None
+    """Where the processes' logs stay; None: they go with the demo."""
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Where a running demo tells what it sees."""
+
+    on_frame: Callable[[Show, dict[str, CallRecord], list[str]], None]
+    on_event: Callable[[str], None]
+
+
+class Demo:
+    """A plan being carried out against a server that is already there."""
+
+    def __init__(
+        self, plan: Plan, settings: Settings, client: Client, stack: LocalStack, watcher: Watcher
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._client = client
+        self._stack = stack
+        self._watcher = watcher
+        scripts = Scripts(client)
+        self._intake = Intake(CallStore(scripts, settings.timing))
+        self._leases = Leases(scripts, settings.timing)
+        self._snapshots = Snapshots(client)
+        self._journal = Journal(client)
+        self._callers = crowd(plan.calls, plan.seed, over_s=min(8.0, plan.calls * 0.4))
+        self._show = Show(self._callers, plan.kill, plan.turns)
+        self._told: set[tuple[str, int]] = set()
+        self._last_strike_ms = 0
+
+    async def run(self) -> Verdict:
+        """Let the callers call while the striker strikes, and judge."""
+        plan = self._plan
+        await self._ready()
+        striker = Striker(
+            self._stack,
+            self._snapshots,
+            self._leases,
+            plan.kill,
+            plan.every_s,
+            plan.slots,
+            self._settings.stale_after_s,
+            Random(plan.seed),
+            self._struck,
+        )
+        backlog = Backlog(self._intake, self._snapshots, plan.backlog)
+        await backlog.fill()
+        filling = asyncio.create_task(backlog.keep_full())
+        striking = asyncio.create_task(striker.run())
+        showing = asyncio.create_task(self._keep_showing())
+        try:
+            await self._all_calls()
+            await striker.settled()
+        finally:
+            for task in (striking, showing, filling):
+                task.cancel()
+            await asyncio.gather(striking, showing, filling, return_exceptions=True)
+            backlog.end()
+        for task in (striking, showing, filling):
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+        return self._verdict(striker.strikes)
+
+    async def _all_calls(self) -> None:
+        url = self._settings.redis_url or ""
+        with ThreadPoolExecutor(CALLER_THREADS) as threads:
+            async with Replies.listening(url) as replies:
+                await asyncio.gather(
+                    *(
+                        caller.call(self._intake, replies, self._plan.turns, threads)
+                        for caller in self._callers
+                    )
+                )
+
+    async def _ready(self) -> None:
+        """Wait until every worker's processes are there."""
+        wanted = self._plan.workers * self._plan.slots
+        deadline = time.monotonic() + READY_S
+        while len(self._leases.present_now()) < wanted:
+            dead = [one for one in self._stack.processes.values() if not one.alive]
+            if dead or time.monotonic() > deadline:
+                words = "\n".join(f"{one.name}: {one.last_words()}" for one in dead)
+                raise DemoFailed(f"the workers did not come up within {READY_S:.0f} s\n{words}")
+            await asyncio.sleep(0.05)
+
+    async def _keep_showing(self) -> None:
+        sids = [caller.call_sid for caller in self._callers]
+        while True:
+            records = self._snapshots.find_all(sids)
+            self._tell_takeovers(records)
+            self._watcher.on_frame(self._show, records, self._leases.present_now())
+            await asyncio.sleep(FRAME_S)
+
+    def _struck(self, strike: Strike) -> None:
+        self._last_strike_ms = strike.at_ms
+        self._watcher.on_event(self._show.struck(strike))
+
+    def _tell_takeovers(self, records: dict[str, CallRecord]) -> None:
+        """Say who has gone on with which call since the last strike."""
+        for sid, record in records.items():
+            mark = (sid, record.fence)
+            if record.attempts and record.assigned_worker and mark not in self._told:
+                self._told.add(mark)
+                claimed = [e for e in self._journal.read(sid) if e.event == "claimed"][-1]
+                seconds = (claimed.at - self._last_strike_ms) / 1000
+                worker = record.assigned_worker.partition("@")[0]
+                self._watcher.on_event(self._show.resumed(sid, worker, max(0.0, seconds)))
+
+    def _verdict(self, strikes: list[Strike]) -> Verdict:
+        sids = [caller.call_sid for caller in self._callers]
+        return judge(
+            self._callers,
+            self._snapshots.find_all(sids),
+            self._journal.read_all(sids),
+            strikes,
+            keys_without_lifetime(self._client),
+        )
+
+
+@contextmanager
+def _scratch_stack(plan: Plan, settings: Settings, url: str) -> Iterator[LocalStack]:
+    env = {
+        "CALLFLOW_REDIS_URL": url,
+        "CALLFLOW_BROKER_URL": "",
+        "CALLFLOW_PACE_S": str(plan.pace_s),
+        "CALLFLOW_STALE_AFTER_S": str(settings.stale_after_s),
+    }
+    with tempfile.TemporaryDirectory(prefix="callflow-demo-") as scratch:
+        with LocalStack(env, plan.logs or Path(scratch)) as stack:
+            for number in range(1, plan.workers + 1):
+                stack.start_worker(f"w{number}", slots=plan.slots)
+            stack.start_watchdog()
+            stack.start_beat()
+            yield stack
+
+
+def run(plan: Plan, settings: Settings, watcher: Watcher) -> Verdict:
+    """Carry out `plan` on a server of its own, and leave nothing behind."""
+    with EmbeddedServer.start() as server:
+        use_broker(server.url)
+        own = settings.model_copy(update={"redis_url": server.url, "broker_url": None})
+        with _scratch_stack(plan, own, server.url) as stack, connect(server.url) as client:
+            return asyncio.run(Demo(plan, own, client, stack, watcher).run())
