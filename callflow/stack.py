@@ -27,7 +27,7 @@ while read -r group; do
     [ "$group" != done ] || exit 0
     groups="$groups -$group"
 done
-[ -z "$groups" ] || kill -s KILL -- $groups
+[ -z "$groups" ] || kill -s KILL -- $groups 2>/dev/null
 """
 """Reads process groups until the owner's pipe closes, however the owner died, and ends them; the
 word `done` means that the owner has ended them itself."""

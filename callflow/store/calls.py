@@ -59,8 +59,8 @@ class CallStore:
             "call_sid": as_json(call_sid),
             "call_state": as_json(str(OPENED)),
             **FRESH,
-            "language": as_json(language),
-            "site": as_json(site),
+            "language": as_json(clean(call_sid, language)),
+            "site": as_json(None if site is None else clean(call_sid, site)),
         }
         (word,) = self._scripts.run(
             "open",
@@ -189,11 +189,8 @@ class CallStore:
         `sop_step` and `needs_human` stay as they are where they are None.
         """
         keys = call_keys(lease.call_sid)
-        fields: dict[str, str] = {}
-        if sop_step is not None:
-            fields["sop_step"] = as_json(sop_step)
-        if needs_human is not None:
-            fields["needs_human"] = as_json(needs_human)
+        learned = {"sop_step": sop_step, "needs_human": needs_human}
+        fields = {name: as_json(value) for name, value in learned.items() if value is not None}
         (word,) = self._scripts.run(
             "commit",
             (keys.call, keys.thread, keys.journal, keys.shard.leases, keys.shard.owed),

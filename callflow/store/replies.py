@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -70,7 +70,7 @@ class Replies:
                 await listener
             await client.aclose()
 
-    async def follow(self, call_sid: str, turn: int) -> AsyncIterator[Reply]:
+    async def follow(self, call_sid: str, turn: int) -> AsyncGenerator[Reply]:
         """The reply to `turn` as it grows; ends after the one that is `done`, or when the call is
         complete without it. Raises UnknownCall when there is no such call (any more)."""
         said = asyncio.Event()

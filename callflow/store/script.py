@@ -30,7 +30,7 @@ from redis.exceptions import (
 )
 from redis.retry import Retry
 
-from callflow.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from callflow.errors import SettingsError, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 
 CONNECT_TIMEOUT_S = 1.0
 """Within a region a connection takes milliseconds; a second means a host that is not there."""
@@ -63,20 +63,30 @@ def source(script: str) -> tuple[str, str]:
     return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def connect(url: str, *, max_connections: int | None = None) -> redis.Redis:
-    """A client for `url` that connects on first use, and whose waits all have an end."""
-    return redis.Redis.from_url(
-        url,
-        decode_responses=True,
-        protocol=2,
-        socket_connect_timeout=CONNECT_TIMEOUT_S,
-        socket_timeout=ANSWER_TIMEOUT_S,
-        socket_keepalive=True,
-        health_check_interval=10,
-        max_connections=max_connections,
-        retry=Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), RETRIES),
-        retry_on_error=[RedisConnectionError, RedisTimeoutError],
-    )
+def connect(url: str) -> redis.Redis:
+    """A client for `url` that connects on first use, and whose waits all have an end.
+
+    Raises SettingsError for what is no address.
+    """
+    try:
+        return redis.Redis.from_url(
+            url,
+            decode_responses=True,
+            protocol=2,
+            socket_connect_timeout=CONNECT_TIMEOUT_S,
+            socket_timeout=ANSWER_TIMEOUT_S,
+            socket_keepalive=True,
+            health_check_interval=10,
+            retry=Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), RETRIES),
+            retry_on_error=[RedisConnectionError, RedisTimeoutError],
+        )
+    except ValueError:
+        # The text of the error may hold a part of the password: it is left out.
+        raise SettingsError(
+            "CALLFLOW_REDIS_URL",
+            "is no address of a Redis server: write redis://:password@host:6379/0 (or rediss://… "
+            "or unix://…), with special characters of the password percent-encoded",
+        ) from None
 
 
 def address(client: redis.Redis | redis.asyncio.Redis) -> str:

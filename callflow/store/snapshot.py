@@ -74,8 +74,8 @@ class Snapshots:
         return self._listed([shard.active for shard in ALL_SHARDS], limit)
 
     def ended(self, limit: int = 1000) -> list[CallRecord]:
-        """Complete calls whose records can still be read, the oldest end first."""
-        return self._listed([shard.ended for shard in ALL_SHARDS], limit)
+        """Complete calls whose records can still be read, the newest end first."""
+        return self._listed([shard.ended for shard in ALL_SHARDS], limit, newest_first=True)
 
     def counts(self) -> dict[str, int]:
         """How many calls are active, held by a worker (`leased`), and owed and unclaimed."""
@@ -91,10 +91,12 @@ class Snapshots:
             "owed": sum(replies[2::3]),
         }
 
-    def _listed(self, indexes: Sequence[str], limit: int) -> list[CallRecord]:
+    def _listed(
+        self, indexes: Sequence[str], limit: int, *, newest_first: bool = False
+    ) -> list[CallRecord]:
         with translated(self._where), self._client.pipeline(transaction=False) as pipe:
             for index in indexes:
-                pipe.zrange(index, 0, limit - 1, withscores=True)
+                pipe.zrange(index, 0, limit - 1, desc=newest_first, withscores=True)
             found = [entry for shard in pipe.execute() for entry in shard]
-        found.sort(key=lambda entry: entry[1])
+        found.sort(key=lambda entry: entry[1], reverse=newest_first)
         return list(self.find_all([call_sid for call_sid, _ in found[:limit]]).values())

@@ -1,0 +1,36 @@
+"""The command line: one file per command, each a door to what the rest of the package does.
+
+Everything that takes time to import is imported inside the commands, so that `callflow --help` and
+a mistyped option are answered at once.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from callflow.cli import call, calls_ls, calls_show, calls_watch, doctor, sop_check, sweep, up
+from callflow.cli.failure import PlainErrors
+
+app = typer.Typer(
+    name="callflow",
+    help="Answers emergency calls from lifts; any of its processes may die at any moment.",
+    cls=PlainErrors,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+calls = typer.Typer(no_args_is_help=True, help="Look at calls: list them, read one, watch all.")
+sop = typer.Typer(no_args_is_help=True, help="Standard operating procedures.")
+
+app.command("up")(up.up)
+app.command("call")(call.call)
+app.add_typer(calls, name="calls")
+app.command("doctor")(doctor.doctor)
+app.command("sweep")(sweep.sweep)
+app.add_typer(sop, name="sop")
+
+calls.command("ls")(calls_ls.ls)
+calls.command("show")(calls_show.show)
+calls.command("watch")(calls_watch.watch)
+sop.command("check")(sop_check.check)

@@ -1,0 +1,185 @@
+"""A local stack as the commands want it: started, looked after, and known to be at work."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from callflow import bootstrap
+from callflow.cli import screen, server
+from callflow.cli.supervision import ProcessPart, ServerPart, Supervisor
+from callflow.errors import CallflowError, StoreUnavailable
+from callflow.stack import LocalStack, StackProcess
+from callflow.store.doctor import refuse_unfit
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.script import address
+
+FLOWER_AUTH = "FLOWER_BASIC_AUTH"
+
+READY_WITHIN_S = 30.0
+"""Python starts in a second or two, on a busy machine in ten."""
+
+POLL_S = 0.1
+
+
+class FlowerPortTaken(CallflowError):
+    """Another program listens where Flower should."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        super().__init__(
+            f"port {port} is taken: choose another for Flower with --flower-port, or --no-flower"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much of everything."""
+
+    workers: int = 1
+    slots: int = 4
+    pool: str = "prefork"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the workers that run turns."""
+        return [f"worker{number}" for number in range(1, self.workers + 1)]
+
+
+class Local:
+    """One local stack. What it starts ends with `running`, in the opposite order.
+
+    `here` is the data directory, or None for a scratch server that leaves nothing behind. Once
+    `ended` is set nothing is waited for any more.
+    """
+
+    def __init__(
+        self, here: Path | None, size: Size, ended: threading.Event, running: ExitStack
+    ) -> None:
+        self.supervisor = Supervisor()
+        self._here = here
+        self._size = size
+        self._ended = ended
+        self._running = running
+        self._parts: list[ProcessPart] = []
+        self._embedded: EmbeddedServer | None = None
+        self._flower: tuple[int, str] | None = None
+
+    @property
+    def log_dir(self) -> Path:
+        """Where each process writes what it has to say."""
+        home = self._here or (self._embedded.data_dir if self._embedded else Path())
+        return home / "logs"
+
+    def start_server(self) -> str:
+        """Start the embedded server unless the settings name another; make it this process's own.
+
+        Returns its URL. Raises StoreUnfit for a server that could lose calls.
+        """
+        url = bootstrap.settings().redis_url if self._here else None
+        if url is None:
+            self._embedded = self._running.enter_context(EmbeddedServer.start(self._here))
+            self.supervisor.add(ServerPart(self._embedded), time.monotonic())
+            url = self._embedded.url
+        server.use(url)
+        refuse_unfit(bootstrap.client())
+        return url
+
+    def start_processes(self, flower_port: int | None = None) -> None:
+        """Start workers, watchdog and beat, and Flower on `flower_port`."""
+        env = {server.URL_VARIABLE: os.environ[server.URL_VARIABLE]}
+        if flower_port is not None:
+            self._flower = flower_port, os.environ.get(FLOWER_AUTH) or _credentials()
+            env[FLOWER_AUTH] = self._flower[1]
+        events = flower_port is not None
+        stack = self._running.enter_context(LocalStack(env, self.log_dir, events=events))
+        for name in self._size.names:
+            self._start(
+                name,
+                partial(stack.start_worker, name, slots=self._size.slots, pool=self._size.pool),
+            )
+        self._start("watchdog", stack.start_watchdog)
+        self._start("beat", stack.start_beat)
+        if flower_port is not None:
+            self._start("flower", partial(stack.start_flower, flower_port))
+
+    def _start(self, name: str, launch: Callable[[], StackProcess]) -> None:
+        if not self._ended.is_set():
+            part = ProcessPart(name, launch)
+            self._parts.append(part)
+            self.supervisor.add(part, time.monotonic())
+
+    def wait_until_at_work(self, tell: Callable[[str], None]) -> bool:
+        """True once every worker is present and somebody sweeps; False when told to end, or when
+        it takes too long. What dies meanwhile is started again and told about."""
+        deadline = time.monotonic() + READY_WITHIN_S
+        while time.monotonic() < deadline and not self._ended.is_set():
+            if self._at_work():
+                return True
+            for news in self.supervisor.look(time.monotonic()):
+                tell(news)
+            self._ended.wait(POLL_S)
+        return False
+
+    def _at_work(self) -> bool:
+        leases = bootstrap.leases()
+        try:
+            present = {name.partition("@")[0] for name in leases.present_now()}
+            return present.issuperset(self._size.names) and leases.last_sweep() is not None
+        except StoreUnavailable:
+            return False
+
+    def description(self) -> Iterator[tuple[str, str]]:
+        """What runs where, as name and words. The user's own Flower password is among them."""
+        where = address(bootstrap.client())
+        if self._embedded is not None:
+            yield "server", f"{where}, process {self._embedded.pid}, data in {self._here}"
+        else:
+            yield "server", f"{where}, from {server.URL_VARIABLE}"
+        for part in self._parts:
+            yield (
+                part.name,
+                screen.sentence((f"process {part.process.pid}", self._detail(part.name))),
+            )
+        yield "logs", str(self.log_dir)
+
+    def _detail(self, name: str) -> str:
+        if name in self._size.names:
+            return f"{screen.counted(self._size.slots, 'slot')} ({self._size.pool})"
+        if name == "flower" and self._flower is not None:
+            port, credentials = self._flower
+            user, _, password = credentials.partition(":")
+            return f"http://127.0.0.1:{port} · user {user} · password {password}"
+        return ""
+
+
+def flower_port(port: int) -> int | None:
+    """The port for Flower; None, and a notice, when it is not installed.
+
+    Raises FlowerPortTaken: found out later, it would be one line in a log.
+    """
+    if importlib.util.find_spec("flower") is None:
+        screen.note("no Flower: it is not installed (pip install 'callflow[flower]')")
+        return None
+    with socket.socket() as probe:
+        # As Flower does, so that a port whose last connections are fading away is no obstacle.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise FlowerPortTaken(port) from error
+    return port
+
+
+def _credentials() -> str:
+    """A user and a password that nobody can guess."""
+    return f"operator:{secrets.token_urlsafe(12)}"

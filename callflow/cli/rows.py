@@ -1,0 +1,179 @@
+"""Calls as rows: what the list and the live table show of each, and what programs get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from callflow.call.record import CallRecord
+from callflow.call.words import Word, last_words, waiting_since, word
+from callflow.cli import screen
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+STYLES = {
+    Word.LISTENING: "cyan",
+    Word.QUEUED: "yellow",
+    Word.ANSWERING: "green",
+    Word.RECOVERING: "bold red",
+    Word.WITH_A_HUMAN: "magenta",
+    Word.ENDED: "dim",
+}
+
+LATE_MS = 4_000
+"""No caller is left in silence for longer: who waits longer is shown in red."""
+
+ROOMY = 150
+"""Columns from which on a whole CallSid fits beside the rest."""
+
+
+CROWDED = 115
+"""Columns below which some of a table's are left out, for the sake of the last words."""
+
+_ROOM = {"state": 12, "worker": 15, "beat": 7, "waiting": 7}
+"""What changes all the time must not move what stands beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What people look at in one call; times are on the server's clock, ms."""
+
+    call_sid: str
+    state: str
+    call_state: str
+    worker: str | None
+    fence: int
+    attempts: int
+    heard: int
+    answered: int
+    waiting_since: int | None
+    scenario: str | None
+    site: str | None
+    needs_human: str | None
+    last_speaker: str | None
+    last_words: str | None
+
+    @classmethod
+    def of(cls, record: CallRecord) -> Row:
+        """The row of a call: equal for two records between which nothing worth telling happened."""
+        speaker, words = last_words(record) or (None, None)
+        return cls(
+            call_sid=record.call_sid,
+            state=str(word(record)),
+            call_state=str(record.call_state),
+            worker=record.assigned_worker,
+            fence=record.fence,
+            attempts=record.attempts,
+            heard=record.heard,
+            answered=record.answered,
+            waiting_since=waiting_since(record),
+            scenario=record.scenario_type,
+            site=record.site,
+            needs_human=record.needs_human,
+            last_speaker=speaker,
+            last_words=words,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs. Field names are a promise."""
+        return asdict(self)
+
+
+def live_table(records: Sequence[CallRecord], now_ms: int, width: int) -> Table:
+    """Who works on what and since when: one line for each call."""
+    cells: dict[str, Callable[[CallRecord], Text]] = {
+        "call": lambda each: screen.text(each.call_sid if width >= ROOMY else short(each.call_sid)),
+        "state": state,
+        "worker": lambda each: screen.text(short_worker(each.assigned_worker)),
+        "fence": lambda each: screen.text(str(each.fence)),
+        "takeovers": lambda each: screen.text(str(each.attempts or ""), "bold red"),
+        "beat": lambda each: _beat(each, now_ms),
+        "waiting": lambda each: waiting(each, now_ms),
+        "scenario": scenario,
+        "last words": said,
+    }
+    return _table(records, cells, width, first_to_go=("fence", "takeovers", "scenario"))
+
+
+def list_table(records: Sequence[CallRecord], now_ms: int, width: int) -> Table:
+    """Where each call stands, with the whole CallSid to be copied."""
+    cells: dict[str, Callable[[CallRecord], Text]] = {
+        "call": lambda each: screen.text(each.call_sid),
+        "state": state,
+        "turns": lambda each: screen.text(f"{each.answered}/{each.heard}"),
+        "waiting": lambda each: waiting(each, now_ms),
+        "since": lambda each: screen.text(screen.clock(each.created_at)),
+        "scenario": scenario,
+        "last words": said,
+    }
+    return _table(records, cells, width, first_to_go=("turns", "waiting", "since", "scenario"))
+
+
+def _table(
+    records: Sequence[CallRecord],
+    cells: Mapping[str, Callable[[CallRecord], Text]],
+    width: int,
+    *,
+    first_to_go: Collection[str],
+) -> Table:
+    shown = {
+        name: cell for name, cell in cells.items() if width >= CROWDED or name not in first_to_go
+    }
+    table = screen.table(*shown, numbers=("fence", "takeovers", "beat", "waiting", "turns"))
+    for column in table.columns:
+        column.min_width = _ROOM.get(str(column.header), column.min_width)
+    for record in records:
+        table.add_row(*(cell(record) for cell in shown.values()))
+    return table
+
+
+def state(record: CallRecord) -> Text:
+    """The word for where the call stands, in its colour."""
+    here = word(record)
+    return screen.text(str(here), STYLES[here])
+
+
+def waiting(record: CallRecord, now_ms: int) -> Text:
+    """For how long the caller has waited; in red when that is too long."""
+    since = waiting_since(record)
+    late = since is not None and now_ms - since > LATE_MS
+    return screen.text(_age(since, now_ms), "bold red" if late else "")
+
+
+def said(record: CallRecord) -> Text:
+    """Who spoke last, and what."""
+    last = last_words(record)
+    if last is None:
+        return screen.text("")
+    speaker, words = last
+    return screen.text(f"{speaker}: {words or '(silence)'}")
+
+
+def short(call_sid: str) -> str:
+    """A CallSid that is still told from others, in a third of the room."""
+    return call_sid if len(call_sid) <= 14 else f"{call_sid[:6]}…{call_sid[-4:]}"
+
+
+def short_worker(worker: str | None) -> str:
+    """`worker1/4711` for `worker1@host/4711-ab12`: which process, for people."""
+    if not worker:
+        return ""
+    node, _, process = worker.partition("/")
+    return f"{node.partition('@')[0]}/{process.partition('-')[0]}"
+
+
+def scenario(record: CallRecord) -> Text:
+    """What kind of call it is, once that is known."""
+    return screen.text(record.scenario_type or "")
+
+
+def _beat(record: CallRecord, now_ms: int) -> Text:
+    held = record.assigned_worker is not None
+    return screen.text(_age(record.last_heartbeat if held else None, now_ms))
+
+
+def _age(since: int | None, now_ms: int) -> str:
+    return "" if since is None else screen.span(now_ms - since)

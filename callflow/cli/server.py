@@ -1,0 +1,136 @@
+"""Finds the server that holds the calls, and leaves word where a local one is.
+
+`callflow up` writes the address of its server into `<data_dir>/url` and keeps the file locked while
+it lives. The lock ends with the process, however that died, so a file that nobody locks is stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from callflow.errors import CallflowError
+
+URL_VARIABLE = "CALLFLOW_REDIS_URL"
+_LOCK_DEADLINE_S = 0.5
+_POLL_S = 0.01
+
+
+class AlreadyUp(CallflowError):
+    """Another local stack runs in the same data directory."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        super().__init__(
+            f"a local stack runs in {data_dir} already: talk to it with `callflow call`, end it "
+            "with Ctrl-C where it was started, or choose another place with --data-dir"
+        )
+
+
+def find() -> str | None:
+    """Find the server and make it the one of this process; None when there is none.
+
+    It is the one that the settings name, or that of the local stack in the data directory. Raises
+    SettingsError, for an address that is none too.
+    """
+    from callflow import bootstrap
+
+    settings = bootstrap.settings()
+    url = settings.redis_url or read_url(settings.data_dir)
+    if url is not None:
+        use(url)
+    return url
+
+
+def need() -> str:
+    """The same, but raises SettingsError when there is none."""
+    from callflow import bootstrap
+
+    url = find()
+    if url is None:
+        bootstrap.client()
+        raise AssertionError("bootstrap.client() says what to do without a server")
+    return url
+
+
+def use(url: str) -> None:
+    """Make this server the one of this process and of those that it starts."""
+    from callflow import bootstrap
+
+    os.environ[URL_VARIABLE] = url
+    bootstrap.forget()
+    bootstrap.client()
+
+
+def read_url(data_dir: Path) -> str | None:
+    """The address that a living `callflow up` left in `data_dir`; None when there is none."""
+    try:
+        fd = os.open(data_dir / "url", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        if _lock(fd, fcntl.LOCK_SH, deadline_s=0):
+            return None
+        return os.read(fd, 4096).decode(errors="replace").strip() or None
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def announced(data_dir: Path) -> Iterator[Announcement]:
+    """Be the one local stack in `data_dir`; the word that was left is taken away in the end.
+
+    Raises AlreadyUp.
+    """
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = data_dir / "url"
+    fd = _own(path)
+    try:
+        yield Announcement(fd)
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(fd)
+
+
+class Announcement:
+    """The locked file in which others will look."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def write(self, url: str) -> None:
+        """Say where the server is, to those who may read the file: its owner alone."""
+        os.pwrite(self._fd, f"{url}\n".encode(), 0)
+
+
+def _own(path: Path) -> int:
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        if not _lock(fd, fcntl.LOCK_EX, deadline_s=_LOCK_DEADLINE_S):
+            os.close(fd)
+            raise AlreadyUp(path.parent)
+        with contextlib.suppress(FileNotFoundError):
+            # A stack that has just ended may have removed the file between our two steps.
+            if os.fstat(fd).st_ino == path.stat().st_ino:
+                os.fchmod(fd, 0o600)
+                os.ftruncate(fd, 0)
+                return fd
+        os.close(fd)
+
+
+def _lock(fd: int, how: int, *, deadline_s: float) -> bool:
+    """True once the lock is ours. A reader holds it for an instant, so a writer tries for a bit."""
+    give_up = time.monotonic() + deadline_s
+    while True:
+        try:
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= give_up:
+                return False
+            time.sleep(_POLL_S)

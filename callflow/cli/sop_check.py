@@ -1,0 +1,43 @@
+"""`callflow sop check`: say what is wrong in a folder of procedures before it meets a caller."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from callflow.cli import screen
+
+
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The operator's procedures.")],
+    as_json: screen.AsJson = False,
+) -> None:
+    """Check a folder of procedures; each problem on its own line, as path:line: reason."""
+    from callflow.sop import library
+
+    problems = library.check(folder)
+    if as_json:
+        screen.line(
+            json.dumps(
+                {
+                    "ok": not problems,
+                    "problems": [
+                        {"path": str(each.path), "line": each.line, "reason": each.reason}
+                        for each in problems
+                    ],
+                }
+            )
+        )
+    elif problems:
+        for each in problems:
+            screen.line(str(each))
+        screen.note(f"{screen.counted(len(problems), 'problem')}: this folder would not be loaded")
+    else:
+        # What workers will answer from: the operator's documents and the shipped ones.
+        known = len(library.SopLibrary.load(folder).documents)
+        screen.line(f"{folder}: all right, {screen.counted(known, 'scenario')} with those shipped")
+    if problems:
+        raise typer.Exit(1)

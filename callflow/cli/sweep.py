@@ -1,0 +1,28 @@
+"""`callflow sweep`: one round of the watchdog by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from callflow.cli import screen, server
+
+
+def sweep(as_json: screen.AsJson = False) -> None:
+    """Sweep once: give the calls of dead or silent workers to living ones."""
+    from callflow import bootstrap
+
+    server.need()
+    done = bootstrap.watchdog().sweep(by="operator")
+    if as_json:
+        screen.line(json.dumps(asdict(done)))
+        return
+    passed = screen.sentence(
+        (
+            f"{done.to_worker} to a worker" if done.to_worker else "",
+            f"{done.to_human} to a human" if done.to_human else "",
+        )
+    )
+    screen.line(f"taken back   {done.reclaimed}" + (f"  ({passed})" if passed else ""))
+    screen.line(f"woken again  {done.woken}")
+    screen.line(f"abandoned    {done.abandoned}")

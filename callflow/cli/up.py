@@ -1,0 +1,118 @@
+"""`callflow up`: the whole local stack in one command, until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from callflow.cli import screen, server
+
+if TYPE_CHECKING:
+    from callflow.cli.local import Local
+
+
+class Pool(StrEnum):
+    """What the slots of a worker are."""
+
+    PREFORK = "prefork"
+    THREADS = "threads"
+
+
+def up(
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Workers that run turns.")] = 2,
+    slots: Annotated[int, typer.Option(min=1, max=256, help="Turns at once in each.")] = 4,
+    pool: Annotated[Pool, typer.Option(help="What the slots are.")] = Pool.PREFORK,
+    flower_port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port of Flower, the Celery dashboard.")
+    ] = 5555,
+    no_flower: Annotated[bool, typer.Option("--no-flower", help="No dashboard.")] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where the server's data and the logs are.", show_default=".callflow"),
+    ] = None,
+) -> None:
+    """Start server, workers, watchdog, beat and Flower here; Ctrl-C ends all of it.
+
+    A part that dies is started again. With CALLFLOW_REDIS_URL the calls are on that server; else
+    one is started that keeps them in the data directory.
+    """
+    from callflow import bootstrap
+    from callflow.cli import local
+
+    if data_dir is not None:
+        os.environ["CALLFLOW_DATA_DIR"] = str(data_dir)
+        bootstrap.forget()
+    here = bootstrap.settings().data_dir
+    size = local.Size(workers, slots, str(pool))
+    with _told_to_end() as ended, ExitStack() as running:
+        announcement = running.enter_context(server.announced(here))
+        port = None if no_flower else local.flower_port(flower_port)
+        stack = local.Local(here, size, ended, running)
+        announcement.write(stack.start_server())
+        stack.start_processes(port)
+        _tell_what_runs(stack)
+        _look_after(stack, ended)
+        screen.note("ending all of it …")
+
+
+def _tell_what_runs(stack: Local) -> None:
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    for name, what in stack.description():
+        grid.add_row(screen.text(name, "bold"), screen.text(what))
+    screen.console().print(grid)
+
+
+def _look_after(stack: Local, ended: threading.Event) -> None:
+    from callflow.cli.local import POLL_S
+
+    began = time.monotonic()
+    console = screen.console()
+    if stack.wait_until_at_work(_tell):
+        took_s = time.monotonic() - began
+        console.print(screen.text(f"ready in {took_s:.1f} s", "bold green"))
+        screen.note(
+            "talk to it: callflow call · watch: callflow calls watch · end all of it: Ctrl-C"
+        )
+    elif not ended.is_set():
+        _tell(f"not everything is at work yet: read {stack.log_dir}, or ask `callflow doctor`")
+    while not ended.wait(POLL_S):
+        for news in stack.supervisor.look(time.monotonic()):
+            _tell(news)
+
+
+def _tell(news: str) -> None:
+    screen.console().print(
+        screen.text(time.strftime("%H:%M:%S"), "dim"), screen.text(news), soft_wrap=True
+    )
+
+
+@contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    """An event that Ctrl-C, SIGTERM and a closed terminal set; a second Ctrl-C is impatience."""
+    ended = threading.Event()
+
+    def end(number: int, _: object) -> None:
+        if ended.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        ended.set()
+
+    before = {
+        number: signal.signal(number, end)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield ended
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,33 @@
+"""Fixtures of the command line's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from callflow.stack import LocalStack
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.leases import Leases
+from callflow.store.script import Scripts, connect
+from tests.cli.running import TIMING, Cli
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
+    """The command line; no server is configured."""
+    return Cli(monkeypatch, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def staffed_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with a real worker that answers the calls on it."""
+    with EmbeddedServer.start() as server:
+        env = {"CALLFLOW_REDIS_URL": server.url}
+        with LocalStack(env, tmp_path_factory.mktemp("logs")) as stack:
+            worker = stack.start_worker("worker", slots=2, pool="threads")
+            leases = Leases(Scripts(connect(server.url)), TIMING)
+            wait_until(leases.present_now, f"a worker: {worker.last_words()}", within_s=30)
+            yield server.url

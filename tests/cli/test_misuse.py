@@ -1,0 +1,124 @@
+"""Mistakes in commands and settings are answered with one sentence, and soon."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from callflow.cli import server
+from tests.cli.running import Cli, store_at
+
+COMMANDS = (("calls", "ls"), ("calls", "show", "CA1"), ("calls", "watch"), ("sweep",), ("doctor",))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_without_a_server_every_command_says_how_to_get_one(
+    cli: Cli, command: tuple[str, ...]
+) -> None:
+    cli.run(*command).failed_with("start one with `callflow up`")
+
+
+@pytest.mark.parametrize("command", COMMANDS[:-1], ids=" ".join)
+def test_an_unreachable_server_is_named_without_its_password(
+    cli: Cli, command: tuple[str, ...]
+) -> None:
+    cli.set("CALLFLOW_REDIS_URL", "redis://:geheim@127.0.0.1:1/0")
+    ran = cli.run(*command)
+    ran.failed_with("the Redis server at 127.0.0.1:1/0 cannot be reached")
+    assert "geheim" not in ran.err
+
+
+@pytest.mark.parametrize("url", ["http://:geheim@host", "geheim", "redis://:gehe#im@host:6379"])
+def test_an_address_that_is_none_is_refused_without_showing_it(cli: Cli, url: str) -> None:
+    cli.set("CALLFLOW_REDIS_URL", url)
+    ran = cli.run("calls", "ls")
+    ran.failed_with("CALLFLOW_REDIS_URL: is no address of a Redis server")
+    assert "gehe" not in ran.err
+
+
+def test_a_misspelt_setting_is_named_with_the_right_one(cli: Cli) -> None:
+    cli.set("CALLFLOW_STALE_AFTER", "3")
+    cli.run("calls", "ls").failed_with("did you mean CALLFLOW_STALE_AFTER_S?")
+
+
+def test_an_unknown_command_or_option_ends_with_2(cli: Cli) -> None:
+    assert cli.run("answer").code == 2
+    assert cli.run("calls", "ls", "--limit", "0").code == 2
+    assert cli.run("up", "--pool", "gevent").code == 2
+
+
+def test_a_mistake_shows_no_traceback_in_a_real_process(cli: Cli) -> None:
+    cli.finish(cli.start("sweep")).failed_with("callflow: CALLFLOW_REDIS_URL: not set")
+
+
+def test_help_imports_nothing_that_takes_time() -> None:
+    heavy = {"asyncio", "celery", "pydantic", "redis", "rich.console", "yaml"}
+    code = f"import sys, callflow.cli; print({heavy} & sys.modules.keys() or '')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_a_sweep_by_hand_says_what_it_found(cli: Cli, redis_url: str) -> None:
+    cli.set("CALLFLOW_REDIS_URL", redis_url)
+    store_at(redis_url).open("CA1", now_ms=1)
+    assert "abandoned    1" in cli.run("sweep").out
+    nothing = {"reclaimed": 0, "to_worker": 0, "to_human": 0, "woken": 0, "abandoned": 0}
+    assert cli.run("sweep", "--json").json == nothing
+
+
+def test_procedures_that_are_all_right_are_said_to_be(cli: Cli) -> None:
+    ran = cli.run("sop", "check", str(cli.home))
+    assert ran.code == 0
+    assert "all right" in ran.out
+
+
+def test_each_problem_of_a_procedure_is_a_line_with_its_place(cli: Cli) -> None:
+    (cli.home / "one.md").write_text("no front matter\n")
+    (cli.home / "two.md").write_text("---\nid: two\n")
+    ran = cli.run("sop", "check", str(cli.home))
+    assert ran.code == 1
+    places = [line.split(":")[:2] for line in ran.out.splitlines()]
+    assert [Path(path).name for path, _ in places] == ["one.md", "two.md"]
+    assert all(number.isdigit() for _, number in places)
+    told = cli.run("sop", "check", str(cli.home), "--json").json
+    assert [Path(problem["path"]).name for problem in told["problems"]] == ["one.md", "two.md"]
+    assert told["ok"] is False
+
+
+def test_the_address_of_a_local_stack_is_its_owners_secret_and_ends_with_it(cli: Cli) -> None:
+    data = cli.home / "data"
+    with server.announced(data) as announcement:
+        assert server.read_url(data) is None
+        announcement.write("redis://127.0.0.1:1/0")
+        assert server.read_url(data) == "redis://127.0.0.1:1/0"
+        assert stat.S_IMODE((data / "url").stat().st_mode) == 0o600
+        with pytest.raises(server.AlreadyUp):
+            server.announced(data).__enter__()
+        cli.run("calls", "ls").failed_with("the Redis server at 127.0.0.1:1/0 cannot be reached")
+    assert not (data / "url").exists()
+    assert server.read_url(data) is None
+
+
+def test_the_address_that_a_killed_stack_left_is_stale(cli: Cli) -> None:
+    data = cli.home / "data"
+    data.mkdir()
+    (data / "url").write_text("redis://127.0.0.1:1/0\n")
+    assert server.read_url(data) is None
+    cli.run("calls", "ls").failed_with("no local stack is running here")
+    with server.announced(data) as announcement:
+        announcement.write("redis://h:1/0")
+        assert (data / "url").read_text() == "redis://h:1/0\n"
+
+
+def test_a_reader_that_has_seen_enough_ends_us_quietly(cli: Cli, redis_url: str) -> None:
+    cli.set("CALLFLOW_REDIS_URL", redis_url)
+    listing = cli.start("calls", "ls", "--json")
+    assert listing.stdout is not None
+    assert listing.stderr is not None
+    listing.stdout.close()
+    assert listing.stderr.read() == b""
+    assert listing.wait(10) == 1

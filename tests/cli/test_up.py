@@ -1,0 +1,82 @@
+"""`callflow up` for real: it is found, talked to, looks after itself, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from callflow.cli import server
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.script import connect
+from tests.cli.running import Cli
+from tests.waiting import wait_until
+
+
+def running(pid: int) -> bool:
+    """True while a process or anything in its group lives."""
+    for send in (os.kill, os.killpg):
+        try:
+            send(pid, 0)
+        except ProcessLookupError:
+            continue
+        return True
+    return False
+
+
+@pytest.mark.slow
+def test_a_local_stack_is_talked_to_survives_a_death_and_ends_without_a_trace(cli: Cli) -> None:
+    told = cli.home / "told"
+    up = start(cli, told, "--workers", "1", "--slots", "2")
+    try:
+        wait_until(lambda: "ready in" in read(told), "the stack to be ready", within_s=30)
+        pids = {name: int(pid) for name, pid in re.findall(r"(\w+) .*process (\d+)", read(told))}
+        assert pids.keys() == {"server", "worker1", "watchdog", "beat"}
+
+        called = cli.call("--call-sid", "CA1", "--keep", said=b"we are stuck\n")
+        assert called.code == 0, called
+        assert len(called.out.splitlines()) == 1
+        (listed,) = cli.run("calls", "ls", "--json").json
+        assert (listed["call_sid"], listed["answered"]) == ("CA1", 1)
+        cli.run("up", "--no-flower").failed_with("a local stack runs in")
+
+        os.kill(pids["beat"], signal.SIGKILL)
+        wait_until(lambda: "beat was started again" in read(told), "a new beat")
+        assert "beat was killed by SIGKILL" in read(told)
+    finally:
+        up.send_signal(signal.SIGINT)
+        code = up.wait(20)
+    assert code == 0, read(told)
+    assert not [name for name, pid in pids.items() if running(pid)]
+    data = cli.home / "data"
+    assert not (data / "url").exists()
+    secret = re.compile(r"redis://[^*@\s]*:[^*@\s]+@")
+    assert not [log for log in (data / "logs").iterdir() if secret.search(read(log))]
+
+
+def start(cli: Cli, told: Path, *args: str) -> subprocess.Popen[bytes]:
+    """Start a stack that writes what it tells into a file."""
+    with told.open("wb") as out:
+        return cli.start("up", "--no-flower", *args, out=out.fileno())
+
+
+def read(path: Path) -> str:
+    return path.read_text(errors="replace")
+
+
+def test_a_stack_is_not_started_on_a_server_that_evicts(
+    cli: Cli, own_server: EmbeddedServer
+) -> None:
+    connect(own_server.url).config_set("maxmemory-policy", "allkeys-lru")
+    cli.set("CALLFLOW_REDIS_URL", own_server.url)
+    cli.run("up", "--no-flower").failed_with("its maxmemory-policy is allkeys-lru")
+    assert server.read_url(cli.home / "data") is None
+
+
+def test_a_port_that_flower_cannot_have_is_named(cli: Cli, own_server: EmbeddedServer) -> None:
+    port = own_server.url.rpartition(":")[2].partition("/")[0]
+    cli.run("up", "--flower-port", port).failed_with(f"port {port} is taken")
