@@ -8,7 +8,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from callflow.celery import use_broker
 from callflow.store.embedded import EmbeddedServer
+from callflow.store.script import connect
+from tests.parts import Parts
 from tests.servers import KINDS, Servers, binary_of
 
 # A shared machine has its pauses: how long one example takes says nothing about the code.
@@ -59,6 +62,16 @@ def embedded(request: pytest.FixtureRequest, servers: Servers) -> EmbeddedServer
 def redis_url(embedded: EmbeddedServer) -> str:
     """Where the shared server answers; it is empty."""
     return embedded.url
+
+
+@pytest.fixture
+def parts(redis_url: str) -> Iterator[Parts]:
+    """One process's worth of callflow on the shared server, and its calls ended afterwards."""
+    use_broker(redis_url)
+    with connect(redis_url) as client:
+        built = Parts(client)
+        yield built
+        built.close()
 
 
 @pytest.fixture(params=KINDS)

@@ -1,0 +1,85 @@
+"""The table of the four states: complete, narrow, and the same for people and for scripts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from callflow.call.deadline import Rung, Timing, rung
+from callflow.call.state import LEASED, MOVES, OPENED, CallState, Event, Refusal, after, moves_json
+
+
+def test_the_table_says_something_about_every_event_in_every_state() -> None:
+    assert set(MOVES) == set(Event)
+    for row in MOVES.values():
+        assert set(row) == set(CallState)
+
+
+def test_the_states_are_the_customers_words() -> None:
+    assert [str(state) for state in CallState] == [
+        "pending",
+        "in_progress",
+        "incomplete",
+        "complete",
+    ]
+
+
+@pytest.mark.parametrize("event", Event)
+def test_nothing_leaves_the_end(event: Event) -> None:
+    assert after(event, CallState.COMPLETE) is Refusal.ENDED
+
+
+@pytest.mark.parametrize("state", [state for state in CallState if state not in LEASED])
+@pytest.mark.parametrize(
+    "event", [Event.BEAT, Event.DRAFT, Event.COMMIT, Event.HAND_BACK, Event.RECLAIM]
+)
+def test_only_a_held_call_is_written_by_a_worker(event: Event, state: CallState) -> None:
+    assert isinstance(after(event, state), Refusal)
+
+
+def test_a_held_call_is_given_to_nobody_else() -> None:
+    assert after(Event.CLAIM, CallState.IN_PROGRESS) is Refusal.HELD
+
+
+@pytest.mark.parametrize("event", [Event.END, Event.TRANSFER])
+@pytest.mark.parametrize("state", [state for state in CallState if state != CallState.COMPLETE])
+def test_a_call_can_end_in_any_state(event: Event, state: CallState) -> None:
+    assert after(event, state) is CallState.COMPLETE
+
+
+def test_every_state_can_be_reached_from_the_first() -> None:
+    reached = {OPENED}
+    for _ in CallState:
+        reached |= {
+            then for row in MOVES.values() for now, then in row.items() if now in reached
+        } & set(CallState)
+    assert reached == set(CallState)
+
+
+@pytest.mark.parametrize("event", Event)
+def test_the_scripts_read_the_same_table(event: Event) -> None:
+    row = json.loads(moves_json(event))
+    for state, then in MOVES[event].items():
+        kind = "refuse" if isinstance(then, Refusal) else "to"
+        assert row[state] == {kind: str(then)}
+
+
+@pytest.mark.parametrize(
+    ("attempts", "expected"),
+    [
+        (0, Rung.RESPONDER),
+        (2, Rung.RESPONDER),
+        (3, Rung.SCRIPT),
+        (4, Rung.HUMAN),
+        (9, Rung.HUMAN),
+    ],
+)
+def test_the_ladder_ends_at_a_human(attempts: int, expected: Rung) -> None:
+    assert rung(attempts) is expected
+
+
+def test_a_worker_stops_believing_before_others_may_take_its_call() -> None:
+    timing = Timing(250, 10_000, 2_500, 8_000, 60_000, 60_000)
+    assert timing.trusted_ms < timing.stale_ms
+    assert timing.beat_ms < timing.overdue_ms < timing.stale_ms

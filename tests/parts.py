@@ -1,0 +1,135 @@
+"""Builds what `bootstrap` builds, for one test, against the test's own server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from callflow.call.deadline import Timing
+from callflow.call.record import CallRecord, Sentence, SopChunk
+from callflow.celery import TAKEOVER, TURNS
+from callflow.heartbeat import Heartbeat, worker_name
+from callflow.intake import Intake
+from callflow.responder.protocol import Piece, Responder
+from callflow.store.calls import CallStore
+from callflow.store.journal import Journal, JournalEntry
+from callflow.store.leases import Leases
+from callflow.store.presence import Presence
+from callflow.store.script import Client, Scripts
+from callflow.store.snapshot import Snapshots
+from callflow.turn import Turns
+from callflow.watchdog import Watchdog
+
+SID = "CA00000000000000000000000000000001"
+
+TIMING = Timing(
+    beat_ms=100,
+    stale_ms=2_000,
+    owed_ms=2_500,
+    turn_ms=5_000,
+    abandoned_ms=3_600_000,
+    completed_ttl_ms=1_800_000,
+)
+
+CHUNK = SopChunk(
+    id="test/say",
+    sop="test",
+    version="1",
+    section="say",
+    language="en",
+    sentences=(Sentence(id="stay", text="Stay inside."),),
+)
+
+
+@dataclass
+class CountingRetriever:
+    """Retrieves the same chunk every time and counts how often it was asked."""
+
+    asked: int = 0
+
+    def retrieve(self, utterance: str, scenario: str, language: str) -> tuple[SopChunk, ...]:
+        self.asked += 1
+        return (CHUNK,)
+
+
+class FirstWord:
+    """Takes the first word of the utterance for the scenario, or keeps the one there is."""
+
+    def classify(self, utterance: str, language: str, current: str | None) -> str:
+        return current or (utterance.split() or ["silence"])[0]
+
+
+@dataclass
+class Says:
+    """Says the given pieces; what was sent already is not said again."""
+
+    pieces: tuple[str, ...]
+    seen: list[CallRecord] = field(default_factory=list)
+
+    def respond(self, record: CallRecord, stop: Event) -> Iterator[Piece]:
+        self.seen.append(record)
+        sent = record.draft.text if record.draft else ""
+        left = list(self.pieces)
+        while left and sent.startswith(left[0]):
+            sent = sent.removeprefix(left.pop(0))
+        for text in left[:-1]:
+            yield Piece(text)
+        yield Piece(left[-1], last=True)
+
+
+@dataclass
+class Parts:
+    """One process's worth of callflow."""
+
+    client: Client
+    timing: Timing = TIMING
+    retriever: CountingRetriever = field(default_factory=CountingRetriever)
+
+    def __post_init__(self) -> None:
+        scripts = Scripts(self.client)
+        self.store = CallStore(scripts, self.timing)
+        self.leases = Leases(scripts, self.timing)
+        self.snapshots = Snapshots(self.client)
+        self.intake = Intake(self.store)
+        self.watchdog = Watchdog(self.store, self.leases)
+        self._journal = Journal(self.client)
+        self._heartbeats: list[Heartbeat] = []
+
+    def worker(self, responder: Responder, script: Responder | None = None) -> Turns:
+        """A worker with a heartbeat of its own."""
+        name = worker_name(f"w{len(self._heartbeats) + 1}@test")
+        heartbeat = Heartbeat(self.store, Presence(self.client, name), name)
+        self._heartbeats.append(heartbeat)
+        return Turns(
+            store=self.store,
+            heartbeat=heartbeat,
+            classifier=FirstWord(),
+            retriever=self.retriever,
+            responder=responder,
+            script=script or Says(("The plain script.",)),
+        )
+
+    def record(self, call_sid: str = SID) -> CallRecord:
+        return self.snapshots.read(call_sid)
+
+    def journal(self, call_sid: str = SID) -> list[JournalEntry]:
+        return self._journal.read(call_sid)
+
+    def events(self, call_sid: str = SID) -> list[str]:
+        return [entry.event for entry in self.journal(call_sid)]
+
+    def queued(self) -> tuple[int, int]:
+        """How many messages wait for takeovers, and for new turns."""
+        return self.client.llen(TAKEOVER), self.client.llen(TURNS)
+
+    def patient(self, **changes: int) -> Parts:
+        """The same with other times."""
+        return replace(self, timing=replace(self.timing, **changes))
+
+    def close(self) -> None:
+        """Let every heartbeat go and end every call."""
+        for heartbeat in self._heartbeats:
+            heartbeat.close()
+        for record in self.snapshots.active():
+            self.store.end(record.call_sid, "hung_up")

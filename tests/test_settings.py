@@ -1,0 +1,64 @@
+"""Settings: what is misspelt or impossible is refused by name, with the way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from callflow.errors import SettingsError
+from callflow.settings import load
+
+
+def test_without_any_setting_the_numbers_are_the_designs() -> None:
+    settings = load({})
+    assert settings.stale_after_s == 10
+    assert settings.timing.completed_ttl_ms == 30 * 60 * 1000
+    assert settings.redis_url is None
+
+
+def test_the_queue_is_where_the_calls_are_unless_it_is_named() -> None:
+    assert load({"CALLFLOW_REDIS_URL": "redis://a"}).queue_url == "redis://a"
+    both = {"CALLFLOW_REDIS_URL": "redis://a", "CALLFLOW_BROKER_URL": "redis://b"}
+    assert load(both).queue_url == "redis://b"
+
+
+def test_a_misspelt_setting_is_refused_with_the_name_it_may_have_meant() -> None:
+    with pytest.raises(SettingsError) as refused:
+        load({"CALLFLOW_STALE_AFTER": "5"})
+    assert str(refused.value) == (
+        "CALLFLOW_STALE_AFTER: unknown setting, did you mean CALLFLOW_STALE_AFTER_S?"
+    )
+
+
+def test_a_setting_like_no_other_is_answered_with_all_there_are() -> None:
+    with pytest.raises(SettingsError, match="known are .*CALLFLOW_SOP_DIR"):
+        load({"CALLFLOW_XYZZY": "5"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("CALLFLOW_STALE_AFTER_S", "1", "greater than or equal to 2"),
+        ("CALLFLOW_STALE_AFTER_S", "soon", "valid number"),
+        ("CALLFLOW_COMPLETED_TTL_S", "0", "greater than or equal to 1"),
+        ("CALLFLOW_RESPONDER", "oracle", "scripted"),
+    ],
+)
+def test_an_impossible_value_is_refused_by_name(name: str, value: str, reason: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}: .*{reason}"):
+        load({name: value})
+
+
+def test_beats_must_fit_into_staleness() -> None:
+    slow = {"CALLFLOW_BEAT_INTERVAL_S": "1", "CALLFLOW_STALE_AFTER_S": "2"}
+    with pytest.raises(SettingsError, match="CALLFLOW_BEAT_INTERVAL_S"):
+        load(slow)
+
+
+def test_an_empty_variable_is_no_setting_and_other_programs_are_none_of_ours() -> None:
+    assert load({"CALLFLOW_BROKER_URL": "", "PATH": "/bin", "CALL": "x"}) == load({})
+
+
+def test_a_refusal_never_shows_the_value() -> None:
+    with pytest.raises(SettingsError) as refused:
+        load({"CALLFLOW_REDIS_ULR": "redis://:secret@host"})
+    assert "secret" not in str(refused.value)
