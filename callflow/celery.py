@@ -7,10 +7,13 @@ in the index that the watchdog reads.
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
+from functools import cache
 
 from celery import Celery
 from kombu.exceptions import OperationalError
+from kombu.pools import ProducerPool, producers
 
 from callflow.errors import SettingsError
 
@@ -26,6 +29,16 @@ WATCHDOG = "watchdog"
 RUN_TURN = "callflow.run_turn"
 SWEEP = "callflow.sweep"
 
+_PUBLISH_AT_ONCE = {
+    # A caller is waiting for the web process that wakes: kombu's own back-off takes 6 s, and the
+    # watchdog makes a lost message good sooner than that.
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+    "socket_timeout": 1,
+}
+
 app = Celery("callflow")
 app.config_from_object("celeryconfig")
 
@@ -38,11 +51,21 @@ def _refuse_unsafe_messages(sender: Celery, **_: object) -> None:
 
 
 def use_broker(url: str) -> None:
-    """Send and take messages through `url`: for a process that starts its server itself.
-
-    To be called before the first message is sent.
-    """
+    """Send messages through `url` from now on: for a process that starts its server itself."""
     app.conf.broker_url = url
+
+
+@cache
+def _producers(url: str) -> ProducerPool:
+    """Open connections to one broker, ready to send."""
+    pool: ProducerPool = producers[
+        app.connection_for_write(url, transport_options=_PUBLISH_AT_ONCE)
+    ]
+    return pool
+
+
+# A forked child must not write into its parent's connections.
+os.register_at_fork(after_in_child=_producers.cache_clear)
 
 
 class Wake(StrEnum):
@@ -57,13 +80,17 @@ class Wake(StrEnum):
 def wake(call_sid: str, *, takeover: bool = False) -> Wake:
     """Ask any worker to look at this call. Waking twice does no harm."""
     try:
-        app.send_task(
-            RUN_TURN,
-            args=(call_sid,),
-            queue=TAKEOVER if takeover else TURNS,
-            ignore_result=True,
-            retry=False,
-        )
+        with _producers(app.conf.broker_write_url).acquire(  # type: ignore[no-untyped-call]
+            block=True
+        ) as producer:
+            app.send_task(
+                RUN_TURN,
+                args=(call_sid,),
+                queue=TAKEOVER if takeover else TURNS,
+                ignore_result=True,
+                retry=False,
+                producer=producer,
+            )
     except OperationalError:
         return Wake.LOST
     return Wake.SENT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -29,6 +30,10 @@ def _heartbeat(parts: Parts, name: str = "w@test/1-aa") -> Heartbeat:
     return Heartbeat(parts.store, Presence(parts.client, name), name)
 
 
+def _beaten_since(parts: Parts, lease: Lease, beat: int) -> bool:
+    return (parts.record(lease.call_sid).last_heartbeat or 0) > beat
+
+
 def _never(lease: Lease) -> None:
     pytest.fail(f"{lease} is not wedged")
 
@@ -45,12 +50,7 @@ def test_it_beats_for_every_turn_of_its_process(parts: Parts) -> None:
         heartbeat.keep(leases[2], time.monotonic(), _never),
     ):
         for lease, beat in zip(leases, first, strict=True):
-            wait_until(
-                lambda sid=lease.call_sid, beat=beat: (
-                    (parts.record(sid).last_heartbeat or 0) > beat
-                ),
-                f"{lease.call_sid} was never beaten for",
-            )
+            wait_until(partial(_beaten_since, parts, lease, beat), f"no beat for {lease}")
     heartbeat.close()
 
 

@@ -30,7 +30,7 @@ def test_a_misspelt_setting_is_refused_with_the_name_it_may_have_meant() -> None
 
 
 def test_a_setting_like_no_other_is_answered_with_all_there_are() -> None:
-    with pytest.raises(SettingsError, match="known are .*CALLFLOW_SOP_DIR"):
+    with pytest.raises(SettingsError, match=r"known are .*CALLFLOW_SOP_DIR"):
         load({"CALLFLOW_XYZZY": "5"})
 
 

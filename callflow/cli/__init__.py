@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typer
 
-from callflow.cli import call, calls_ls, calls_show, calls_watch, doctor, sop_check, sweep, up
+from callflow.cli import call, calls_ls, calls_show, calls_watch, demo, doctor, sop_check, sweep, up
 from callflow.cli.failure import PlainErrors
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 calls = typer.Typer(no_args_is_help=True, help="Look at calls: list them, read one, watch all.")
 sop = typer.Typer(no_args_is_help=True, help="Standard operating procedures.")
 
+app.command("demo")(demo.demo)
 app.command("up")(up.up)
 app.command("call")(call.call)
 app.add_typer(calls, name="calls")

@@ -6,17 +6,17 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.live import Live
 
-from callflow.call.record import CallRecord
-from callflow.demo.run import Plan, Watcher, run
-from callflow.demo.show import Show, summary
-from callflow.demo.striker import Kill
-from callflow.settings import load
+from callflow.demo.plan import Kill, Plan
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from callflow.call.record import CallRecord
+    from callflow.demo.show import Show
 
 _PLAN = Plan()
 
@@ -45,6 +45,13 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object at the end.")] = False,
 ) -> None:
     """Kill workers in the middle of emergency calls and see what the callers notice."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from callflow.demo.run import Watcher, run
+    from callflow.demo.show import summary
+    from callflow.settings import load
+
     plan = Plan(calls, turns, kill, every, seed, workers, slots, pace, backlog, logs)
     screen = Console(stderr=as_json)
     if screen.is_terminal:

@@ -118,14 +118,14 @@ class Backlog:
         self._intake = intake
         self._snapshots = snapshots
         self._size = size
-        self._call_sids: list[str] = []
+        self.call_sids: list[str] = []
 
-    async def fill(self) -> None:
+    def fill(self) -> None:
         """Let calls speak until `size` turns wait."""
         missing = self._size - self._snapshots.counts()["owed"]
         for _ in range(missing if self._size else 0):
-            call_sid = f"CAbacklog{len(self._call_sids):023d}"
-            self._call_sids.append(call_sid)
+            call_sid = f"CAbacklog{len(self.call_sids):023d}"
+            self.call_sids.append(call_sid)
             self._intake.open(call_sid, site="backlog")
             self._intake.hear(call_sid, 1, "we are stuck between two floors")
 
@@ -133,11 +133,11 @@ class Backlog:
         """Until cancelled: whatever was answered is followed by new ones."""
         while self._size:
             await asyncio.sleep(REFILL_S)
-            await self.fill()
+            await asyncio.to_thread(self.fill)
 
     def end(self) -> None:
         """All of them hang up."""
-        for call_sid in self._call_sids:
+        for call_sid in self.call_sids:
             self._intake.end(call_sid, "hung_up")
 
 

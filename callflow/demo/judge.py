@@ -101,7 +101,11 @@ def judge(
         lost=len(faults["lost"]),
         repeated=len(faults["repeated"]),
         out_of_order=len(faults["out of order"]),
-        fenced_writes=_count(journals, "refused"),
+        fenced_writes=sum(
+            entry.event == "refused" and entry.reason == "fenced"
+            for journal in journals.values()
+            for entry in journal
+        ),
         leaked_keys=len(leaked),
         to_human=_count(journals, "transferred"),
         faults=[f"{kind}: {one}" for kind, found in faults.items() for one in found]

@@ -16,8 +16,9 @@ from callflow.call.record import CallRecord
 from callflow.celery import use_broker
 from callflow.demo.callers import Backlog, crowd
 from callflow.demo.judge import Verdict, judge
+from callflow.demo.plan import Plan
 from callflow.demo.show import Show
-from callflow.demo.striker import Kill, Strike, Striker
+from callflow.demo.striker import Strike, Striker
 from callflow.errors import CallflowError
 from callflow.intake import Intake
 from callflow.settings import Settings
@@ -38,25 +39,6 @@ CALLER_THREADS = 8
 
 class DemoFailed(CallflowError):
     """The demo itself could not run; it says nothing about the calls."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is shown. `every_s`: seconds between kills; `pace_s`: before each sentence."""
-
-    calls: int = 12
-    turns: int = 4
-    kill: Kill = Kill.WORKER
-    every_s: float = 1.2
-    seed: int = 1
-    workers: int = 3
-    slots: int = 4
-    pace_s: float = 0.3
-    backlog: int = 0
-    """Turns of further calls that wait in the queue from the start, so that takeovers must pass
-    them."""
-    logs: Path | None = None
-    """Where the processes' logs stay; None: they go with the demo."""
 
 
 @dataclass(slots=True)
@@ -104,7 +86,7 @@ class Demo:
             self._struck,
         )
         backlog = Backlog(self._intake, self._snapshots, plan.backlog)
-        await backlog.fill()
+        await asyncio.to_thread(backlog.fill)
         filling = asyncio.create_task(backlog.keep_full())
         striking = asyncio.create_task(striker.run())
         showing = asyncio.create_task(self._keep_showing())
@@ -115,11 +97,11 @@ class Demo:
             for task in (striking, showing, filling):
                 task.cancel()
             await asyncio.gather(striking, showing, filling, return_exceptions=True)
-            backlog.end()
+            await asyncio.to_thread(backlog.end)
         for task in (striking, showing, filling):
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
-        return self._verdict(striker.strikes)
+        return self._verdict(striker.strikes, backlog.call_sids)
 
     async def _all_calls(self) -> None:
         url = self._settings.redis_url or ""
@@ -146,9 +128,10 @@ class Demo:
     async def _keep_showing(self) -> None:
         sids = [caller.call_sid for caller in self._callers]
         while True:
-            records = self._snapshots.find_all(sids)
-            self._tell_takeovers(records)
-            self._watcher.on_frame(self._show, records, self._leases.present_now())
+            records = await asyncio.to_thread(self._snapshots.find_all, sids)
+            await asyncio.to_thread(self._tell_takeovers, records)
+            present = await asyncio.to_thread(self._leases.present_now)
+            self._watcher.on_frame(self._show, records, present)
             await asyncio.sleep(FRAME_S)
 
     def _struck(self, strike: Strike) -> None:
@@ -166,12 +149,12 @@ class Demo:
                 worker = record.assigned_worker.partition("@")[0]
                 self._watcher.on_event(self._show.resumed(sid, worker, max(0.0, seconds)))
 
-    def _verdict(self, strikes: list[Strike]) -> Verdict:
+    def _verdict(self, strikes: list[Strike], bystanders: list[str]) -> Verdict:
         sids = [caller.call_sid for caller in self._callers]
         return judge(
             self._callers,
             self._snapshots.find_all(sids),
-            self._journal.read_all(sids),
+            self._journal.read_all([*sids, *bystanders]),
             strikes,
             keys_without_lifetime(self._client),
         )

@@ -15,7 +15,8 @@ from callflow.call.record import CallRecord
 from callflow.call.words import Word, last_words, word
 from callflow.demo.callers import Caller
 from callflow.demo.judge import Percentiles, Verdict
-from callflow.demo.striker import Kill, Strike
+from callflow.demo.plan import Kill
+from callflow.demo.striker import Strike
 
 COLOUR = {
     Word.LISTENING: "green",

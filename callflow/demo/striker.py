@@ -8,10 +8,10 @@ import random
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from callflow.call.record import CallRecord
 from callflow.call.state import LEASED
+from callflow.demo.plan import Kill
 from callflow.stack import LocalStack, StackProcess
 from callflow.store.leases import Leases
 from callflow.store.snapshot import Snapshots
@@ -21,18 +21,6 @@ SPARE_AFTER_ATTEMPTS = 2
 for, and would end at a human."""
 
 LOOK_AGAIN_S = 0.02
-
-
-class Kill(StrEnum):
-    """What is done to a worker."""
-
-    WORKER = "worker"
-    """SIGKILL for the worker and all its children, as by a power cut."""
-    CHILD = "child"
-    """SIGKILL for the one pool process that runs a turn."""
-    FREEZE = "freeze"
-    """SIGSTOP, and SIGCONT when its calls have been taken over: it goes on where it stood."""
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +70,8 @@ class Striker:
 
     async def _next_victim(self) -> CallRecord:
         """The first call that may be struck: the workers are other processes, so we must ask."""
-        victim = self._victim()
-        while victim is None:
+        while (victim := await asyncio.to_thread(self._victim)) is None:
             await asyncio.sleep(LOOK_AGAIN_S)
-            victim = self._victim()
         return victim
 
     async def settled(self) -> None:

@@ -52,8 +52,11 @@ def test_every_state_can_be_reached_from_the_first() -> None:
     reached = {OPENED}
     for _ in CallState:
         reached |= {
-            then for row in MOVES.values() for now, then in row.items() if now in reached
-        } & set(CallState)
+            then
+            for row in MOVES.values()
+            for now, then in row.items()
+            if now in reached and isinstance(then, CallState)
+        }
     assert reached == set(CallState)
 
 

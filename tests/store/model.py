@@ -71,7 +71,7 @@ class ModelCall:
 
     def beat(self, fence: int, now: int) -> str:
         if refusal := self._not_mine(Event.BEAT, fence):
-            self.refused += 1
+            self.refused += fence != self.fence
             return refusal
         self.last_beat = now
         return "beaten"

@@ -8,9 +8,15 @@ if not state then
 end
 local row = move(ARGV[1], state)
 local now = clock(ARGV[4])
-if row.refuse or fence ~= ARGV[3] then
-  journal(KEYS[2], now, 'refused', 'write', 'beat', 'fence', ARGV[3])
-  return {row.refuse or 'fenced'}
+if fence ~= ARGV[3] then
+  local word = row.refuse or 'fenced'
+  journal(KEYS[2], now, 'refused', 'write', 'beat', 'fence', ARGV[3], 'reason', word)
+  return {word}
+end
+-- Our own fence and refused: the holder's commit has overtaken its beat, or it is about to be told
+-- that it was reclaimed. No line for either.
+if row.refuse then
+  return {row.refuse}
 end
 redis.call('HSET', KEYS[1], 'last_heartbeat', now)
 redis.call('ZADD', KEYS[3], now, ARGV[2])

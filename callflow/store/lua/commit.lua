@@ -18,8 +18,10 @@ end
 local row = move(ARGV[1], state)
 local now = clock(ARGV[#ARGV])
 if row.refuse or fence ~= ARGV[3] or turn ~= answered + 1 then
-  journal(KEYS[3], now, 'refused', 'write', 'committed', 'turn', turn, 'fence', ARGV[3])
-  return {row.refuse or 'fenced'}
+  local word = row.refuse or 'fenced'
+  journal(KEYS[3], now, 'refused', 'write', 'committed', 'turn', turn, 'fence', ARGV[3],
+    'reason', word)
+  return {word}
 end
 local fields = {}
 for i = 8, #ARGV - 1 do

@@ -10,8 +10,9 @@ end
 local row = move(ARGV[1], state)
 local now = clock(ARGV[#ARGV])
 if row.refuse or fence ~= ARGV[3] then
-  journal(KEYS[2], now, 'refused', 'write', ARGV[4], 'fence', ARGV[3])
-  return {row.refuse or 'fenced'}
+  local word = row.refuse or 'fenced'
+  journal(KEYS[2], now, 'refused', 'write', ARGV[4], 'fence', ARGV[3], 'reason', word)
+  return {word}
 end
 local fields, changed = {}, false
 for i = 6, #ARGV - 2, 2 do

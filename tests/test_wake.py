@@ -1,0 +1,74 @@
+"""Waking: a message that carries the CallSid alone, and a broker that may be gone at any time."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+
+import pytest
+
+from callflow.celery import TAKEOVER, TURNS, Wake, app, use_broker, wake
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.script import connect
+from tests.parts import SID, Parts
+
+BOUND_S = 3.0
+"""Twilio waits, and so does a caller; kombu's own back-off took six seconds."""
+
+
+def _message(parts: Parts, queue: str) -> dict[str, object]:
+    waiting = parts.client.lrange(queue, 0, -1)
+    assert len(waiting) == 1
+    message: dict[str, object] = json.loads(str(waiting[0]))
+    return message
+
+
+@pytest.mark.parametrize(("takeover", "queue"), [(False, TURNS), (True, TAKEOVER)])
+def test_a_message_carries_the_call_sid_and_nothing_that_was_said(
+    parts: Parts, takeover: bool, queue: str
+) -> None:
+    parts.intake.open(SID)
+    parts.store.hear(SID, 1, "very private words")
+
+    assert wake(SID, takeover=takeover) is Wake.SENT
+
+    message = _message(parts, queue)
+    body = base64.b64decode(str(message["body"])).decode()
+    assert json.loads(body)[0] == [SID]
+    assert message["content-type"] == "application/json"
+    assert "private" not in json.dumps(message) + body
+
+
+def test_a_broker_that_is_gone_costs_the_caller_no_wait_and_no_word(
+    own_server: EmbeddedServer, parts: Parts
+) -> None:
+    use_broker(own_server.url)
+    own_server.stop()
+    parts.intake.open(SID)
+
+    began = time.monotonic()
+    heard, woken = parts.intake.hear(SID, 1, "stuck")
+
+    assert time.monotonic() - began < BOUND_S
+    assert (heard, woken) == ("heard", Wake.LOST)
+    assert parts.record().owed
+
+
+def test_a_broker_that_comes_back_is_used_again(own_server: EmbeddedServer) -> None:
+    use_broker(own_server.url)
+    assert wake(SID) is Wake.SENT
+    own_server.kill()
+    assert wake(SID) is Wake.LOST
+    own_server.restart()
+
+    assert wake(SID) is Wake.SENT
+    with connect(own_server.url) as client:
+        assert client.llen(TURNS) >= 1
+
+
+def test_celery_takes_and_sends_json_alone() -> None:
+    assert app.conf.accept_content == ["json"]
+    assert app.conf.task_serializer == "json"
+    assert app.conf.result_backend is None
+    assert app.conf.task_acks_late is False
