@@ -19,5 +19,5 @@ ENV PATH=/opt/callflow/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1
 USER callflow
 WORKDIR /tmp
-# No shell in between: the stop signal has to reach Celery, which hands its calls back on it.
+# No shell in between: the stop signal has to reach Celery, which lets running turns finish.
 CMD ["celery", "-A", "callflow", "worker", "-n", "turns@%h", "-Q", "takeover,turns", "-E"]

@@ -70,7 +70,7 @@ class Striker:
 
     async def _next_victim(self) -> CallRecord:
         """The first call that may be struck: the workers are other processes, so we must ask."""
-        while (victim := await asyncio.to_thread(self._victim)) is None:
+        while (victim := await asyncio.to_thread(self._victim)) is None:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_AGAIN_S)
         return victim
 
