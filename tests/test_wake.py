@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from callflow.celery import TAKEOVER, TURNS, Wake, app, use_broker, wake
+from callflow.celery import RUN_TURN, TAKEOVER, TURNS, Wake, app, use_broker, wake
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.script import connect
 from tests.parts import SID, Parts
@@ -38,6 +38,26 @@ def test_a_message_carries_the_call_sid_and_nothing_that_was_said(
     assert json.loads(body)[0] == [SID]
     assert message["content-type"] == "application/json"
     assert "private" not in json.dumps(message) + body
+
+
+def test_the_message_is_the_one_that_celery_would_send(parts: Parts, redis_url: str) -> None:
+    wake(SID)
+    ours = _message(parts, TURNS)
+    parts.client.delete(TURNS)
+    with app.connection_for_write(redis_url) as connection:
+        app.send_task(RUN_TURN, args=(SID,), queue=TURNS, ignore_result=True, connection=connection)
+    celerys = _message(parts, TURNS)
+
+    for part in ("headers", "properties"):
+        assert _without_chance(ours[part]) == _without_chance(celerys[part])
+    assert {**ours, "headers": 0, "properties": 0} == {**celerys, "headers": 0, "properties": 0}
+
+
+def _without_chance(part: object) -> dict[str, object]:
+    """All but the ids, and who sent it to which (unused) reply queue."""
+    assert isinstance(part, dict)
+    by_chance = {"id", "root_id", "correlation_id", "delivery_tag", "origin", "reply_to"}
+    return {name: value for name, value in part.items() if name not in by_chance}
 
 
 def test_a_broker_that_is_gone_costs_the_caller_no_wait_and_no_word(

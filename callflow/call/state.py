@@ -11,7 +11,6 @@ the scripts compare and store, and never name a state themselves.
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from functools import cache
 
@@ -84,10 +83,11 @@ def after(event: Event, state: CallState) -> CallState | Refusal:
 
 
 @cache
-def moves_json(event: Event) -> str:
-    """The row of `event` as the scripts read it: `{"pending": {"to": …} | {"refuse": …}, …}`."""
-    row = {
-        str(state): {"refuse": str(then)} if isinstance(then, Refusal) else {"to": str(then)}
+def moves_row(event: Event) -> str:
+    """The row of `event` as the scripts read it, one word for each state: `"pending">in_progress`
+    for a move, `"complete"!ended` for a refusal. The quotes are those of the stored JSON string.
+    """
+    return " ".join(
+        f'"{state}"{"!" if isinstance(then, Refusal) else ">"}{then}'
         for state, then in MOVES[event].items()
-    }
-    return json.dumps(row)
+    )

@@ -20,7 +20,7 @@ from callflow.call.utterance import clean
 from callflow.cli.voice import Voice
 from callflow.errors import CallEnded, CallError, StoreUnavailable, TurnOutOfOrder
 from callflow.store.outcome import Finish, Hear, Open
-from callflow.store.replies import Replies, Reply
+from callflow.store.replies import Replies, Reply, Standing
 
 REPLY_WITHIN_S = 20.0
 """From what was said, or from the last piece of the reply, to the next piece of it."""
@@ -119,12 +119,12 @@ class Conversation:
     def _listen(self, turn: int) -> None:
         """Hear the reply to `turn` as it grows. Raises NoReply."""
         last = asyncio.run(self._hear_reply(turn))
-        record = last.record
-        if record.outcome is not None:
-            self._over(record)
-        elif record.needs_human not in (None, self._human_told):
-            self._human_told = record.needs_human
-            self._voice.human_wanted(record.needs_human or "")
+        standing = last.standing or bootstrap.snapshots().read(self.call_sid)
+        if standing.outcome is not None:
+            self._over(standing)
+        elif standing.needs_human not in (None, self._human_told):
+            self._human_told = standing.needs_human
+            self._voice.human_wanted(standing.needs_human or "")
 
     async def _hear_reply(self, turn: int) -> Reply:
         last: Reply | None = None
@@ -157,7 +157,7 @@ class Conversation:
                 yield reply
                 give_up = time.monotonic() + REPLY_WITHIN_S
 
-    def _over(self, record: CallRecord) -> None:
+    def _over(self, record: CallRecord | Standing) -> None:
         self.open = False
         if record.handling == "human":
             self._voice.human_took_over(record.needs_human or "unknown")

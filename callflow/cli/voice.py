@@ -120,7 +120,7 @@ class TextVoice:
         self._spoken = reply.text
         if reply.done and not reply.text:
             self.note("(nothing is said)")
-        if reply.done or (reply.record.outcome and self._spoken):
+        if reply.done or (reply.over and self._spoken):
             sys.stdout.write("\n")
         sys.stdout.flush()
 
@@ -185,7 +185,7 @@ class JsonVoice:
 
     def reply(self, turn: int, reply: Reply) -> None:
         """`reply`, whole each time; `done` is true for the last of a turn."""
-        worker = reply.record.assigned_worker
+        worker = reply.standing.assigned_worker if reply.standing else None
         self._tell("reply", turn=turn, text=reply.text, done=reply.done, worker=worker)
 
     def human_wanted(self, reason: str) -> None:

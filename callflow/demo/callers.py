@@ -15,9 +15,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from importlib import resources
 
-from callflow.call.state import CallState
 from callflow.intake import Intake
-from callflow.store.replies import Replies
+from callflow.store.replies import Expected, Replies
 from callflow.store.snapshot import Snapshots
 
 PATIENCE_S = 60.0
@@ -86,25 +85,26 @@ class Caller:
         )
         for number in range(1, turns + 1):
             said = self.conversation.lines[(number - 1) % len(self.conversation.lines)]
-            await loop.run_in_executor(threads, intake.hear, self.call_sid, number, said)
-            spoken = SpokenTurn(number, said, accepted_at=time.monotonic())
-            self.turns.append(spoken)
-            if not await self._listen(replies, spoken):
-                break
+            with replies.expect(self.call_sid, number) as reply:
+                await loop.run_in_executor(threads, intake.hear, self.call_sid, number, said)
+                spoken = SpokenTurn(number, said, accepted_at=time.monotonic())
+                self.turns.append(spoken)
+                if not await self._listen(reply, spoken):
+                    break
             await asyncio.sleep(self.random.uniform(*THINK_S))
         await loop.run_in_executor(threads, intake.end, self.call_sid, "hung_up")
 
-    async def _listen(self, replies: Replies, spoken: SpokenTurn) -> bool:
+    async def _listen(self, expected: Expected, spoken: SpokenTurn) -> bool:
         """Hear the reply to the end. False when the conversation with us is over."""
         try:
             async with asyncio.timeout(PATIENCE_S):
-                async for reply in replies.follow(self.call_sid, spoken.turn):
+                async for reply in expected.follow():
                     if reply.text:
                         spoken.heard.append(reply.text)
                     if reply.done:
                         spoken.replied_at = time.monotonic()
-                    elif reply.record.call_state is CallState.COMPLETE:
-                        self.with_human = reply.record.handling == "human"
+                    elif reply.over and reply.standing is not None:
+                        self.with_human = reply.standing.handling == "human"
         except TimeoutError:
             self.gave_up = True
         return spoken.replied_at is not None

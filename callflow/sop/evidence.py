@@ -108,7 +108,7 @@ class CueIndex:
             for phrase, scenario in self._phrases.get(token, ()):
                 if index not in denied and tuple(heard[index : index + len(phrase)]) == phrase:
                     yield index, scenario, len(phrase), self._weight(phrase)
-        for characters, scenario in self._characters:
+        for characters, scenario in self._characters if is_chinese(text) else ():
             at = text.find(characters)
             while at >= 0 and _ZH_DENIED.search(text[max(0, at - 5) : at]):
                 at = text.find(characters, at + 1)

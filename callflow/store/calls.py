@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter
 
 from callflow.call.deadline import Timing
-from callflow.call.record import Handling, SopChunk
-from callflow.call.state import OPENED, Event, moves_json
+from callflow.call.record import CallRecord, Handling, SopChunk
+from callflow.call.state import OPENED, Event, moves_row
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, TurnOutOfOrder, UnknownCall
 from callflow.store.encoding import FRESH, as_json, clock, entry, pairs
@@ -33,7 +33,6 @@ from callflow.store.outcome import (
     Released,
 )
 from callflow.store.script import Invocation, Scripts
-from callflow.store.snapshot import decode
 
 _CHUNKS = TypeAdapter(tuple[SopChunk, ...])
 
@@ -83,7 +82,7 @@ class CallStore:
             "hear",
             (keys.call, keys.thread, keys.journal, keys.shard.owed, keys.shard.active),
             (
-                moves_json(Event.HEAR),
+                moves_row(Event.HEAR),
                 call_sid,
                 turn,
                 entry("caller", turn, clean(call_sid, text)),
@@ -112,11 +111,11 @@ class CallStore:
         word, *found = self._scripts.run(
             "claim",
             (keys.call, keys.thread, keys.journal, keys.shard.leases, keys.shard.owed),
-            (moves_json(Event.CLAIM), call_sid, worker, claim_id, clock(now_ms)),
+            (moves_row(Event.CLAIM), call_sid, worker, claim_id, clock(now_ms)),
         )
         if word != "claimed":
             return Claim(word)
-        record = decode(found[0], found[1])
+        record = CallRecord.model_validate_json(found[0])
         return Claimed(Lease(call_sid, record.fence, worker), record)
 
     def beat(self, *leases: Lease, now_ms: int | None = None) -> list[Beat]:
@@ -125,7 +124,7 @@ class CallStore:
             Invocation(
                 "beat",
                 (keys.call, keys.journal, keys.shard.leases),
-                (moves_json(Event.BEAT), lease.call_sid, lease.fence, clock(now_ms)),
+                (moves_row(Event.BEAT), lease.call_sid, lease.fence, clock(now_ms)),
             )
             for lease, keys in ((lease, call_keys(lease.call_sid)) for lease in leases)
         ]
@@ -163,7 +162,7 @@ class CallStore:
             "note",
             (keys.call, keys.journal),
             (
-                moves_json(Event.DRAFT),
+                moves_row(Event.DRAFT),
                 lease.call_sid,
                 lease.fence,
                 what,
@@ -195,7 +194,7 @@ class CallStore:
             "commit",
             (keys.call, keys.thread, keys.journal, keys.shard.leases, keys.shard.owed),
             (
-                moves_json(Event.COMMIT),
+                moves_row(Event.COMMIT),
                 lease.call_sid,
                 lease.fence,
                 turn,
@@ -240,7 +239,7 @@ class CallStore:
             "release",
             (keys.call, keys.journal, keys.shard.leases, keys.shard.owed),
             (
-                moves_json(event),
+                moves_row(event),
                 call_sid,
                 fence,
                 line,
@@ -284,7 +283,7 @@ class CallStore:
             "finish",
             (*keys.own, shard.leases, shard.owed, shard.active, shard.ended),
             (
-                moves_json(event),
+                moves_row(event),
                 call_sid,
                 "" if lease is None else lease.fence,
                 line,

@@ -20,7 +20,8 @@ SHARDS = 16
 """Number of hash tags. Fixed: another number would look for every live call in the wrong place."""
 
 SAID_CHANNEL = f"{PREFIX}:said"
-"""Pub/sub: the CallSid of a call that has just said something or ended. A hint, never the truth."""
+"""Pub/sub: the CallSid of a call that has changed, and with it, behind a line break, the entry of a
+reply that was committed. A hint that may be lost, never the truth."""
 
 SWEPT = f"{PREFIX}:swept"
 """Who swept last; expires when the next sweep is overdue, so that an understudy may take it."""

@@ -1,43 +1,89 @@
 """Waits for replies: one shared subscription per process, whatever number of callers wait.
 
-What is published is only the CallSid of a call that has said something. The record says what; and
-because a notification may be lost, the record is also read when none has come for a while.
+What is published is the CallSid of a call that has changed, and with it a reply that was committed:
+it cannot change any more, so it need not be read again. The record is the truth all the same; and
+because a notification may be lost, it is read when none has come for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
 
 import redis.asyncio
+from pydantic import BaseModel, ConfigDict
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError
 
-from callflow.call.record import CallRecord
+from callflow.call.record import Draft, Handling, ThreadEntry
+from callflow.call.state import CallState
 from callflow.errors import UnknownCall
 from callflow.store.keys import SAID_CHANNEL, call_keys
 from callflow.store.script import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, address, translated
-from callflow.store.snapshot import assemble
+
+RECENT = 8
+"""Thread entries that a waiter reads: its own turn, and a few more said meanwhile."""
 
 REREAD_S = 1.0
 """How long a waiter trusts the notifications before it looks into the record itself."""
+
+
+class Standing(BaseModel):
+    """Where a call stands while somebody waits for its reply: a few fields of its record."""
+
+    model_config = ConfigDict(frozen=True)
+
+    call_state: CallState
+    assigned_worker: str | None
+    handling: Handling
+    needs_human: str | None
+    outcome: str | None
+    draft: Draft | None
+
+
+_ASKED = tuple(Standing.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What can be said to the caller of one turn by now.
 
-    `text` grows while the reply is being worded and is final when `done`. `record` is the whole
-    call; when it is complete and the turn unanswered, no more text will come from us.
+    `text` grows while the reply is being worded and is final when `done`. `over`: the call is
+    complete and no more text will come from us. `standing` is None where the reply came with its
+    notification and nothing had to be read.
     """
 
     text: str
     done: bool
-    record: CallRecord
+    standing: Standing | None = None
+
+    @property
+    def over(self) -> bool:
+        """True when the call is known to be complete."""
+        return self.standing is not None and self.standing.outcome is not None
+
+
+@dataclass(eq=False, slots=True)
+class _Ear:
+    """One waiter: what it was told, and that it was told something."""
+
+    turn: int
+    said: asyncio.Event = field(default_factory=asyncio.Event)
+    text: str | None = None
+
+    def tell(self, line: str) -> None:
+        """`line`: a reply as it stands in the thread; empty for any other change of the call."""
+        if line:
+            entry = ThreadEntry.model_validate_json(line)
+            if entry.turn != self.turn:
+                return
+            self.text = entry.text
+        self.said.set()
 
 
 class Replies:
@@ -46,7 +92,8 @@ class Replies:
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._client = client
         self._where = address(client)
-        self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._ears: defaultdict[str, set[_Ear]] = defaultdict(set)
+        self._subscribed = asyncio.Event()
 
     @classmethod
     @asynccontextmanager
@@ -63,6 +110,9 @@ class Replies:
         replies = cls(client)
         listener = asyncio.create_task(replies._listen())
         try:
+            # Not a condition: until it is there, waiters read the record a little later.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(replies._subscribed.wait(), CONNECT_TIMEOUT_S)
             yield replies
         finally:
             listener.cancel()
@@ -72,55 +122,55 @@ class Replies:
             with suppress(RedisError):
                 await client.aclose()
 
-    async def follow(self, call_sid: str, turn: int) -> AsyncGenerator[Reply]:
-        """The reply to `turn` as it grows; ends after the one that is `done`, or when the call is
-        complete without it. Raises UnknownCall when there is no such call (any more)."""
-        said = asyncio.Event()
-        self._waiting[call_sid].add(said)
+    @contextmanager
+    def expect(self, call_sid: str, turn: int) -> Iterator[Expected]:
+        """Prick up the ears for the reply to `turn`, best before the utterance is stored: then
+        nothing is missed, and nothing has to be read."""
+        ear = _Ear(turn)
+        self._ears[call_sid].add(ear)
         try:
-            last = None
-            while True:
-                said.clear()
-                reply = await self._read(call_sid, turn)
-                ended = reply.done or reply.record.outcome is not None
-                if ended or (reply.text and reply.text != last):
-                    last = reply.text
-                    yield reply
-                if ended:
-                    return
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(said.wait(), REREAD_S)
+            yield Expected(self, call_sid, ear)
         finally:
-            self._waiting[call_sid].discard(said)
-            if not self._waiting[call_sid]:
-                del self._waiting[call_sid]
+            self._ears[call_sid].discard(ear)
+            if not self._ears[call_sid]:
+                del self._ears[call_sid]
+
+    async def follow(self, call_sid: str, turn: int) -> AsyncGenerator[Reply]:
+        """The reply to a turn that was stored before, as it grows: see `Expected.follow`."""
+        with self.expect(call_sid, turn) as expected:
+            async for reply in expected.follow(look_first=True):
+                yield reply
 
     async def wait(self, call_sid: str, turn: int, timeout_s: float) -> Reply | None:
-        """The finished reply to `turn` (or the completed call); None when `timeout_s` is over."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                last = None
-                async for reply in self.follow(call_sid, turn):
-                    last = reply
-                return last
-        except TimeoutError:
-            return None
+        """The finished reply to a turn that was stored before: see `Expected.wait`."""
+        with self.expect(call_sid, turn) as expected:
+            return await expected.wait(timeout_s, look_first=True)
 
-    async def _read(self, call_sid: str, turn: int) -> Reply:
+    async def read(self, call_sid: str, turn: int) -> Reply:
+        """What the record says of the reply to `turn`. Raises UnknownCall."""
+        standing, thread = await self._ask(call_sid, -RECENT)
+        text = _reply_in(thread, turn)
+        if text is None and len(thread) == RECENT:
+            # The call has gone on since: the reply to an old turn may stand further up.
+            standing, thread = await self._ask(call_sid, 0)
+            text = _reply_in(thread, turn)
+        if text is not None:
+            return Reply(text, True, standing)
+        draft = standing.draft
+        return Reply(draft.text if draft and draft.turn == turn else "", False, standing)
+
+    async def _ask(self, call_sid: str, since: int) -> tuple[Standing, list[str]]:
+        """Where the call stands, and its thread from entry `since` on, in one round trip."""
         keys = call_keys(call_sid)
         with translated(self._where):
             async with self._client.pipeline(transaction=False) as pipe:
-                pipe.hgetall(keys.call)
-                pipe.lrange(keys.thread, 0, -1)
+                pipe.hmget(keys.call, *_ASKED)
+                pipe.lrange(keys.thread, since, -1)
                 fields, thread = await pipe.execute()
-        if not fields:
+        if fields[0] is None:
             raise UnknownCall(call_sid)
-        record = assemble(fields.items(), thread)
-        text = record.said(turn, "agent")
-        if text is not None:
-            return Reply(text, True, record)
-        draft = record.draft.text if record.draft and record.draft.turn == turn else ""
-        return Reply(draft, False, record)
+        members = ",".join(f'"{name}":{value}' for name, value in zip(_ASKED, fields, strict=True))
+        return Standing.model_validate_json(f"{{{members}}}"), thread
 
     async def _listen(self) -> None:
         """Hand notifications on for ever; a lost connection costs only notifications."""
@@ -129,7 +179,71 @@ class Replies:
                 async with self._client.pubsub() as channel:
                     await channel.subscribe(SAID_CHANNEL)
                     while True:
-                        message = await channel.get_message(True, timeout=REREAD_S)
-                        for said in self._waiting.get(message["data"], ()) if message else ():
-                            said.set()
+                        message = await channel.get_message(timeout=REREAD_S)
+                        if message is not None:
+                            self._hand_on(message)
+            self._subscribed.clear()
             await asyncio.sleep(0.1)
+
+    def _hand_on(self, message: dict[str, Any]) -> None:
+        if message["type"] != "message":
+            self._subscribed.set()
+            return
+        call_sid, _, line = message["data"].partition("\n")
+        for ear in self._ears.get(call_sid, ()):
+            ear.tell(line)
+
+
+class Expected:
+    """The reply that one waiter expects."""
+
+    def __init__(self, replies: Replies, call_sid: str, ear: _Ear) -> None:
+        self._replies = replies
+        self._call_sid = call_sid
+        self._ear = ear
+
+    async def follow(self, *, look_first: bool = False) -> AsyncGenerator[Reply]:
+        """The reply as it grows; ends after the one that is `done`, or when the call is over.
+
+        `look_first`: the utterance may have been stored before we listened, so what is known of the
+        reply is read at once. Raises UnknownCall when there is no such call (any more).
+        """
+        last = ""
+        while True:
+            if not look_first:
+                await self._told_something()
+            look_first = False
+            reply = await self._reply()
+            if reply.done or reply.over or reply.text not in ("", last):
+                last = reply.text
+                yield reply
+            if reply.done or reply.over:
+                return
+
+    async def wait(self, timeout_s: float, *, look_first: bool = False) -> Reply | None:
+        """The finished reply, or the end of the call; None when `timeout_s` is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                async for reply in self.follow(look_first=look_first):
+                    if reply.done or reply.over:
+                        return reply
+        return None
+
+    async def _told_something(self) -> None:
+        """Wait for a notification, or until it is time not to trust in one."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ear.said.wait(), REREAD_S)
+
+    async def _reply(self) -> Reply:
+        self._ear.said.clear()
+        if self._ear.text is not None:
+            return Reply(self._ear.text, True)
+        return await self._replies.read(self._call_sid, self._ear.turn)
+
+
+def _reply_in(thread: list[str], turn: int) -> str | None:
+    for line in reversed(thread):
+        entry = ThreadEntry.model_validate_json(line)
+        if entry.turn == turn and entry.role == "agent":
+            return entry.text
+    return None

@@ -16,13 +16,7 @@ from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.script import address, translated
 
 
-def decode(fields: Sequence[str], thread: Sequence[str]) -> CallRecord:
-    """A record out of the flat reply of HGETALL and the list of its thread."""
-    pairs = iter(fields)
-    return assemble(zip(pairs, pairs, strict=True), thread)
-
-
-def assemble(fields: Iterable[tuple[str, str]], thread: Sequence[str]) -> CallRecord:
+def _assemble(fields: Iterable[tuple[str, str]], thread: Sequence[str]) -> CallRecord:
     """A record out of the pairs of its hash and the entries of its thread."""
     members = [f'"{name}":{value}' for name, value in fields if name != "claim"]
     members.append(f'"conversation_thread":[{",".join(thread)}]')
@@ -64,7 +58,7 @@ class Snapshots:
                 pipe.lrange(keys.thread, 0, -1)
             replies = iter(pipe.execute())
         return {
-            call_sid: assemble(fields.items(), thread)
+            call_sid: _assemble(fields.items(), thread)
             for call_sid, fields, thread in zip(call_sids, replies, replies, strict=True)
             if fields
         }

@@ -27,12 +27,13 @@ local fields = {}
 for i = 8, #ARGV - 1 do
   fields[#fields + 1] = ARGV[i]
 end
-redis.call('RPUSH', KEYS[2], stamped(ARGV[5], now))
+local reply = stamped(ARGV[5], now)
+redis.call('RPUSH', KEYS[2], reply)
 redis.call('HSET', KEYS[1], 'call_state', '"' .. row.to .. '"', 'answered', turn,
   'assigned_worker', 'null', 'attempts', 0, 'draft', 'null', 'updated_at', now, unpack(fields))
 redis.call('ZREM', KEYS[4], ARGV[2])
 journal(KEYS[3], now, 'committed', 'turn', turn, 'fence', fence)
-redis.call('PUBLISH', ARGV[7], ARGV[2])
+redis.call('PUBLISH', ARGV[7], ARGV[2] .. '\n' .. reply)
 if heard > turn then
   redis.call('HSET', KEYS[1], 'owed_since', now)
   redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[2])

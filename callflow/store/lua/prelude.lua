@@ -9,10 +9,14 @@ local function clock(given)
   return string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 end
 
--- The row for a record's state out of a table of moves: {to = …} or {refuse = …}.
--- `state` is stored as a JSON string, so its quotes come off first.
+-- What a row of the table of moves (see call/state.py) says about a record's state, as stored:
+-- {to = …} or {refuse = …}.
 local function move(moves, state)
-  return cjson.decode(moves)[string.sub(state, 2, -2)]
+  local kind, word = string.match(moves, state .. '([>!])(%S+)')
+  if kind == '>' then
+    return {to = word}
+  end
+  return {refuse = word}
 end
 
 -- One line of the call's journal; `at` is ours because a stream's own clock cannot be set in tests.
