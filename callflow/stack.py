@@ -7,6 +7,7 @@ so that one signal reaches a worker with all its children, as a power cut would.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,7 +94,10 @@ class LocalStack:
     processes: dict[str, StackProcess] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.log_dir.mkdir(parents=True, exist_ok=True)
+        # Killed workers leave their scratch directories behind: they go here, and with the logs.
+        self._scratch = self.log_dir / "tmp"
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(parents=True)
         self._guardian = subprocess.Popen(
             ["/bin/sh", "-c", _GUARDIAN],
             stdin=subprocess.PIPE,
@@ -179,7 +183,7 @@ class LocalStack:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self.env},
+                env={**os.environ, "TMPDIR": str(self._scratch), **self.env},
                 start_new_session=True,
             )
         self._tell_guardian(str(popen.pid))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,6 +53,8 @@ def demo(
     from callflow.demo.show import summary
     from callflow.settings import load
 
+    # A demo that is told to end ends its workers and its server first, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     plan = Plan(calls, turns, kill, every, seed, workers, slots, pace, backlog, logs)
     screen = Console(stderr=as_json)
     if screen.is_terminal:

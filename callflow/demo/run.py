@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 from callflow.call.record import CallRecord
@@ -161,20 +159,20 @@ class Demo:
 
 
 @contextmanager
-def _scratch_stack(plan: Plan, settings: Settings, url: str) -> Iterator[LocalStack]:
+def _stack(plan: Plan, settings: Settings, server: EmbeddedServer) -> Iterator[LocalStack]:
     env = {
-        "CALLFLOW_REDIS_URL": url,
+        "CALLFLOW_REDIS_URL": server.url,
         "CALLFLOW_BROKER_URL": "",
         "CALLFLOW_PACE_S": str(plan.pace_s),
         "CALLFLOW_STALE_AFTER_S": str(settings.stale_after_s),
     }
-    with tempfile.TemporaryDirectory(prefix="callflow-demo-") as scratch:
-        with LocalStack(env, plan.logs or Path(scratch)) as stack:
-            for number in range(1, plan.workers + 1):
-                stack.start_worker(f"w{number}", slots=plan.slots)
-            stack.start_watchdog()
-            stack.start_beat()
-            yield stack
+    # The server's scratch directory goes when the server goes, however this process ends.
+    with LocalStack(env, plan.logs or server.data_dir / "logs") as stack:
+        for number in range(1, plan.workers + 1):
+            stack.start_worker(f"w{number}", slots=plan.slots)
+        stack.start_watchdog()
+        stack.start_beat()
+        yield stack
 
 
 def run(plan: Plan, settings: Settings, watcher: Watcher) -> Verdict:
@@ -182,5 +180,5 @@ def run(plan: Plan, settings: Settings, watcher: Watcher) -> Verdict:
     with EmbeddedServer.start() as server:
         use_broker(server.url)
         own = settings.model_copy(update={"redis_url": server.url, "broker_url": None})
-        with _scratch_stack(plan, own, server.url) as stack, connect(server.url) as client:
+        with _stack(plan, own, server) as stack, connect(server.url) as client:
             return asyncio.run(Demo(plan, own, client, stack, watcher).run())

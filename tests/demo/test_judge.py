@@ -1,0 +1,142 @@
+"""The judge sees what must not happen: each kind of fault is shown to it once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from callflow.call.record import CallRecord, Role, ThreadEntry
+from callflow.call.state import CallState
+from callflow.demo.callers import Caller, Conversation, SpokenTurn, conversations
+from callflow.demo.judge import Percentiles, Verdict, judge, takeover_times
+from callflow.demo.plan import Kill
+from callflow.demo.striker import Strike
+from callflow.store.journal import JournalEntry
+
+SID = "CA1"
+
+
+def _caller(*turns: SpokenTurn) -> Caller:
+    conversation = Conversation("en", "entrapment_standard", ("help",))
+    return Caller(SID, conversation, 0.0, random.Random(1), list(turns))
+
+
+def _turn(number: int, *heard: str) -> SpokenTurn:
+    return SpokenTurn(number, f"said {number}", 0.0, list(heard), 1.0 if heard else None)
+
+
+def _record(*said: tuple[Role, int, str]) -> CallRecord:
+    return CallRecord(
+        call_sid=SID,
+        call_state=CallState.COMPLETE,
+        created_at=0,
+        updated_at=0,
+        conversation_thread=tuple(
+            ThreadEntry(role=role, turn=turn, text=text, at=0) for role, turn, text in said
+        ),
+    )
+
+
+def _line(event: str, at: int = 0, **more: object) -> JournalEntry:
+    return JournalEntry.model_validate({"event": event, "at": at, **more})
+
+
+GOOD = _record(
+    ("caller", 1, "said 1"), ("agent", 1, "Hello."), ("caller", 2, "said 2"), ("agent", 2, "Yes.")
+)
+COMMITTED = [_line("committed", turn=1), _line("committed", turn=2)]
+
+
+def _judged(
+    record: CallRecord, *turns: SpokenTurn, journal: list[JournalEntry] | None = None
+) -> Verdict:
+    return judge([_caller(*turns)], {SID: record}, {SID: journal or COMMITTED}, [], [])
+
+
+def test_a_call_without_fault_is_good() -> None:
+    verdict = _judged(GOOD, _turn(1, "Hel", "Hello."), _turn(2, "Yes."))
+    assert verdict.good
+    assert verdict.faults == []
+    assert verdict.turn_ms.p50 == 1000
+
+
+@pytest.mark.parametrize(
+    ("record", "turns"),
+    [
+        (_record(("agent", 1, "Hello.")), [_turn(1, "Hello.")]),
+        (_record(("caller", 1, "something else"), ("agent", 1, "Hi.")), [_turn(1, "Hi.")]),
+        (_record(("caller", 1, "said 1")), [_turn(1)]),
+    ],
+)
+def test_what_was_acknowledged_and_is_not_there_is_lost(
+    record: CallRecord, turns: list[SpokenTurn]
+) -> None:
+    verdict = _judged(record, *turns)
+    assert verdict.lost == 1
+    assert not verdict.good
+
+
+def test_a_call_without_a_record_is_lost() -> None:
+    verdict = judge([_caller(_turn(1, "Hello."))], {}, {SID: []}, [], [])
+    assert verdict.lost == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "heard", "journal"),
+    [
+        (
+            _record(("caller", 1, "said 1"), ("agent", 1, "Hi."), ("agent", 1, "Hi.")),
+            ["Hi."],
+            COMMITTED,
+        ),
+        (_record(("caller", 1, "said 1"), ("agent", 1, "Hi.")), ["Hi."], COMMITTED + COMMITTED),
+        (_record(("caller", 1, "said 1"), ("agent", 1, "Hi.")), ["Hello.", "Hi."], COMMITTED),
+        (_record(("caller", 1, "said 1"), ("agent", 1, "Hi.")), ["Other."], COMMITTED),
+    ],
+)
+def test_what_is_said_twice_or_unsaid_is_repeated(
+    record: CallRecord, heard: list[str], journal: list[JournalEntry]
+) -> None:
+    verdict = _judged(record, _turn(1, *heard), journal=journal)
+    assert verdict.repeated >= 1
+    assert not verdict.good
+
+
+def test_turns_that_stand_in_another_order_are_out_of_order() -> None:
+    record = _record(
+        ("caller", 2, "said 2"), ("caller", 1, "said 1"), ("agent", 2, "B."), ("agent", 1, "A.")
+    )
+    verdict = _judged(record, _turn(1, "A."), _turn(2, "B."))
+    assert verdict.out_of_order == 2
+
+
+def test_a_key_without_a_lifetime_is_a_leak() -> None:
+    verdict = judge([], {}, {}, [], ["callflow:{00}:call:CA9"])
+    assert verdict.leaked_keys == 1
+    assert not verdict.good
+
+
+def test_a_takeover_is_counted_from_the_signal_to_the_next_claim() -> None:
+    journal = [
+        _line("claimed", 1000, worker="w1@h/1-a", fence=1),
+        _line("reclaimed", 2300, fence=1),
+        _line("claimed", 2400, worker="w2@h/2-b", fence=2),
+        _line("committed", 3000, fence=2),
+    ]
+    assert takeover_times(journal, [Strike(Kill.WORKER, "w1@h", 2000)]) == [0.4]
+    assert takeover_times(journal, [Strike(Kill.CHILD, "w1@h/1-a", 2000)]) == [0.4]
+    assert takeover_times(journal, [Strike(Kill.WORKER, "w2@h", 2000)]) == []
+    assert takeover_times(journal, [Strike(Kill.WORKER, "w1@h", 900)]) == []
+
+
+def test_percentiles_are_times_that_were_measured() -> None:
+    found = Percentiles.of([0.4, 0.1, 0.3, 0.2])
+    assert (found.p50, found.p95, found.max) == (0.2, 0.4, 0.4)
+    assert Percentiles.of([]) == Percentiles()
+
+
+def test_callers_bring_lines_in_three_languages() -> None:
+    spoken = conversations()
+    assert {one.language for one in spoken} >= {"en", "zh", "es"}
+    assert all(len(one.lines) >= 10 for one in spoken)
