@@ -18,6 +18,8 @@ broker_transport_options = {
     # No `unacked` bookkeeping: the watchdog finds what a dead worker took, within seconds and not
     # after the visibility timeout, and eight Redis commands per task fall away.
     "ack_emulation": False,
+    # One list for each queue and not four: no message has a priority.
+    "priority_steps": [0],
     # Takeovers are served before new work, whatever the backlog; the default alternates.
     "queue_order_strategy": "priority",
     # Behind a silent cut a consumer without these never consumes again.
@@ -69,6 +71,7 @@ task_send_sent_event = False
 
 # --- The watchdog's clock ----------------------------------------------------------------------
 
+beat_scheduler = "callflow.worker:Punctual"  # keeps no file, and does not spin before each sweep
 beat_schedule = {
     "sweep": {
         "task": "callflow.sweep",

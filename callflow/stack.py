@@ -115,9 +115,7 @@ class LocalStack:
 
     def start_beat(self, name: str = "beat") -> StackProcess:
         """A scheduler that asks for sweeps."""
-        # It keeps no state that matters: every sweep is due at once.
-        schedule = self.log_dir / f"{name}.schedule"
-        return self._celery(name, "beat", "-l", self.log_level, "-s", str(schedule))
+        return self._celery(name, "beat", "-l", self.log_level, "--pidfile=")
 
     def start_flower(self, port: int, name: str = "flower") -> StackProcess:
         """The Celery dashboard on loopback; FLOWER_BASIC_AUTH must be in `env`."""

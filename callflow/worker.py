@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from celery.beat import Scheduler
 from celery.bootsteps import StartStopStep
 from celery.signals import celeryd_after_setup, worker_process_init, worker_ready
 
@@ -41,6 +42,18 @@ class Understudy(StartStopStep):
 
 
 app.steps["consumer"].add(Understudy)
+
+
+class Punctual(Scheduler):
+    """Celery's beat without its shelf of last runs, and without its haste.
+
+    Beat wakes up 10 ms too early and spins until it is time; at five sweeps a second that is 4 %
+    of a core. What was sent last need not outlive it: every sweep is due at once.
+    """
+
+    def adjust(self, n: float, drift: float = 0.0) -> float:
+        """The seconds to wait: all of them."""
+        return n
 
 
 class _WarmUp:

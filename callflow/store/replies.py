@@ -49,6 +49,12 @@ class Standing(BaseModel):
 _ASKED = tuple(Standing.model_fields)
 
 
+READERS = 16
+"""Callers of one process that read at the same time; the others stand in line, each for well under
+a millisecond. A hundred at once exhaust redis-py's pool, which then refuses, and its blocking pool
+is unfair: of 500 calls some waited for more than two seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What can be said to the caller of one turn by now.
@@ -94,6 +100,7 @@ class Replies:
         self._where = address(client)
         self._ears: defaultdict[str, set[_Ear]] = defaultdict(set)
         self._subscribed = asyncio.Event()
+        self._readers = asyncio.Semaphore(READERS)
 
     @classmethod
     @asynccontextmanager
@@ -163,7 +170,7 @@ class Replies:
         """Where the call stands, and its thread from entry `since` on, in one round trip."""
         keys = call_keys(call_sid)
         with translated(self._where):
-            async with self._client.pipeline(transaction=False) as pipe:
+            async with self._readers, self._client.pipeline(transaction=False) as pipe:
                 pipe.hmget(keys.call, *_ASKED)
                 pipe.lrange(keys.thread, since, -1)
                 fields, thread = await pipe.execute()
