@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import redis
 
@@ -14,10 +16,18 @@ from benchmarks.contestants import WORKERS, consuming
 from benchmarks.crowd import TURN_TIMEOUT_S
 from callflow.stack import LocalStack
 
+PACKAGES = Path(__file__).parents[1] / "seed" / "packages"
+
 
 def env(url: str) -> dict[str, str]:
-    """Where its broker, results and documents are: one server, as for callflow."""
-    return {"BENCHMARKS_SEED_URL": url}
+    """Where its broker, results and documents are: one server, as for callflow.
+
+    Its processes find no hiredis: the customer names the packages celery and redis, which do not
+    bring it, while callflow asks for it.
+    """
+    before = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([str(PACKAGES), *([before] if before else [])])
+    return {"BENCHMARKS_SEED_URL": url, "PYTHONPATH": path}
 
 
 def start(stack: LocalStack, pool: str, slots: int) -> None:

@@ -145,7 +145,8 @@ class CallStore:
         fields = {
             "scenario_type": as_json(scenario),
             "sop_step": "0",
-            "retrieved_sop_chunks": _CHUNKS.dump_json(chunks).decode(),
+            # What is not said is the default: every claim reads all of it.
+            "retrieved_sop_chunks": _CHUNKS.dump_json(chunks, exclude_defaults=True).decode(),
         }
         return self._note(lease, "retrieved", "", fields, now_ms)
 
