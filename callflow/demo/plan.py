@@ -26,7 +26,7 @@ class Plan:
     calls: int = 12
     turns: int = 4
     kill: Kill = Kill.WORKER
-    every_s: float = 1.2
+    every_s: float = 1.0
     seed: int = 1
     workers: int = 3
     slots: int = 4
