@@ -103,17 +103,18 @@ def test_with_every_slot_busy_no_sweep_is_more_than_a_second_late(tmp_path: Path
 
 
 def test_every_message_lost_is_made_good(tmp_path: Path) -> None:
-    with running(tmp_path, slots=2, pace_s="0.2") as stack:
-        stack.stack.processes["w1"].freeze()
-        stack.stack.processes["w2"].freeze()
-        for number in range(4):
-            stack.caller_says(_sid(number), 1, "we are stuck please help")
-        stack.parts.client.delete(TURNS, TAKEOVER, WATCHDOG)
-        stack.stack.processes["w1"].thaw()
-        stack.stack.processes["w2"].thaw()
+    with running(tmp_path, slots=2, pace_s="0.3") as stack:
+        sids = [_sid(number) for number in range(8)]
+        for sid in sids:
+            stack.caller_says(sid, 1, "we are stuck please help")
+        wait_until(lambda: stack.parts.snapshots.counts()["leased"] == 4, "the slots never filled")
+        assert stack.parts.queued()[1] >= 4, "nobody waits in the queue"
 
-        for number in range(4):
-            assert stack.reply(_sid(number), 1, within_s=8).done
+        stack.parts.client.delete(TURNS, TAKEOVER, WATCHDOG)
+
+        for sid in sids:
+            assert stack.reply(sid, 1, within_s=8).done
+            assert stack.parts.events(sid).count("committed") == 1
 
 
 def test_a_message_taken_by_a_worker_that_never_began_is_made_good(tmp_path: Path) -> None:
