@@ -18,9 +18,12 @@ Handling = Literal["agent", "human"]
 
 
 class Frozen(BaseModel):
-    """A value that is never changed in place; unknown fields of a newer release are kept out."""
+    """A value that is never changed in place; unknown fields of a newer release are kept out.
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    An error about a value does not show it: it may be what somebody said, and errors are logged.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
 class ThreadEntry(Frozen):

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import redis.asyncio
-from pydantic import BaseModel, ConfigDict
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError
 
-from callflow.call.record import Draft, Handling, ThreadEntry
+from callflow.call.record import Draft, Frozen, Handling, ThreadEntry
 from callflow.call.state import CallState
 from callflow.errors import UnknownCall
 from callflow.store.keys import SAID_CHANNEL, call_keys
@@ -33,10 +32,8 @@ REREAD_S = 1.0
 """How long a waiter trusts the notifications before it looks into the record itself."""
 
 
-class Standing(BaseModel):
+class Standing(Frozen):
     """Where a call stands while somebody waits for its reply: a few fields of its record."""
-
-    model_config = ConfigDict(frozen=True)
 
     call_state: CallState
     assigned_worker: str | None
