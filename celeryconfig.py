@@ -64,8 +64,9 @@ worker_prefetch_multiplier = 1
 worker_disable_prefetch = True
 worker_hijack_root_logger = False
 worker_cancel_long_running_tasks_on_connection_loss = False  # the turn needs no broker to finish
-# A wedged turn has been given away at its deadline; this frees the prefork slot that it sits in.
-task_time_limit = _settings.turn_deadline_s + 5
+# No time limits: a turn has its own deadline, and a wedged pool process ends itself. Celery's hard
+# limit, fired for several children at once after a freeze, was seen to hang the worker for good.
+task_time_limit = None
 worker_send_task_events = False  # `-E` turns them on for Flower: +3 commands, +25 % CPU per task
 task_send_sent_event = False
 

@@ -9,7 +9,7 @@ from celery import Celery
 from benchmarks.contestants.bare import publish
 
 app = Celery("bare")
-app.config_from_object("celeryconfig")
+app.config_from_object("callflow.celery:configuration")
 # callflow's own tasks and worker steps stay out: only its settings are compared with.
 app.conf.imports = ()
 if "threads" in sys.argv:

@@ -87,16 +87,25 @@ def watchdog() -> Watchdog:
 
 
 @cache
+def library() -> SopLibrary:
+    """The procedures. Raises SopError for one that cannot be used.
+
+    Forked children share their parent's: a document that is damaged later must not keep a worker
+    that is replaced from starting.
+    """
+    return SopLibrary.load(settings().sop_dir)
+
+
+@cache
 def turns(node: str) -> Turns:
     """For a process that runs turns; `node` is the name of its Celery worker."""
     name = worker_name(node)
-    library = SopLibrary.load(settings().sop_dir)
     script = ScriptedResponder()
     return Turns(
         store=store(),
         heartbeat=Heartbeat(store(), Presence(client(), name), name),
-        classifier=LexicalClassifier(library),
-        retriever=LexicalRetriever(library),
+        classifier=LexicalClassifier(library()),
+        retriever=LexicalRetriever(library()),
         responder=_responder(script),
         script=script,
     )

@@ -8,18 +8,20 @@ in the index that the watchdog reads.
 from __future__ import annotations
 
 import base64
+import importlib.util
 import json
 import os
 import uuid
+from contextlib import suppress
 from enum import StrEnum
 from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from celery import Celery
 from kombu.connection import Connection
 from kombu.exceptions import OperationalError
-
-from callflow.errors import SettingsError
 
 TURNS = "turns"
 """Queue of calls in which the caller has said something new."""
@@ -43,15 +45,26 @@ _PUBLISH_AT_ONCE = {
     "socket_timeout": 1,
 }
 
+
+def __getattr__(name: str) -> ModuleType:
+    """`configuration`: our own `celeryconfig.py`, read when Celery first asks for it.
+
+    By its place beside the package and not by its name: a `celeryconfig.py` of another project in
+    the working directory would take its place, without our queues, and with any serializer.
+    """
+    if name != "configuration":
+        raise AttributeError(name)
+    path = Path(__file__).parents[1] / "celeryconfig.py"
+    spec = importlib.util.spec_from_file_location("callflow_celeryconfig", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 app = Celery("callflow")
-app.config_from_object("celeryconfig")
-
-
-@app.on_after_configure.connect  # type: ignore[untyped-decorator]
-def _refuse_unsafe_messages(sender: Celery, **_: object) -> None:
-    """A `celeryconfig.py` in the working directory takes the place of ours, but not for pickle."""
-    if list(sender.conf.accept_content) != ["json"]:
-        raise SettingsError("accept_content", 'must be ["json"]: other messages could run code')
+app.config_from_object("callflow.celery:configuration")
 
 
 def use_broker(url: str) -> None:
@@ -89,6 +102,15 @@ def wake(call_sid: str, *, takeover: bool = False) -> Wake:
     except (OperationalError, *broker.connection_errors, *broker.channel_errors):
         return Wake.LOST
     return Wake.SENT
+
+
+def discard_sweeps() -> None:
+    """Throw away the sweeps that nobody has taken: others have overtaken them all."""
+    broker = _broker(app.conf.broker_write_url)
+    # Without the broker there is nothing to throw away.
+    with suppress(OperationalError, *broker.connection_errors, *broker.channel_errors):
+        channel: Any = broker.default_channel
+        channel.client.delete(WATCHDOG)
 
 
 def _message(call_sid: str, queue: str) -> str:

@@ -26,6 +26,12 @@ from callflow.store.presence import Presence
 
 START_TIMEOUT_S = 2.0
 
+STUCK_AFTER_S = 5.0
+"""A turn that was told to stop so long ago will not: it is wedged for good."""
+
+STUCK_STATUS = 70
+"""Exit status of a pool process that ends itself for a wedged turn: EX_SOFTWARE of sysexits.h."""
+
 
 def worker_name(node: str) -> str:
     """A name for this process that no other process has had: `node/pid-nonce`."""
@@ -45,11 +51,13 @@ class Hold:
     stop: threading.Event = field(default_factory=threading.Event)
     """Set when the lease is no longer ours: whoever waits on the turn's behalf gives up."""
     lost: str | None = None
+    lost_at: float = 0.0
 
     def lose(self, reason: str) -> None:
         """Say that the lease is gone. The first reason stands."""
         if self.lost is None:
             self.lost = reason
+            self.lost_at = time.monotonic()
         self.stop.set()
 
     def check(self) -> None:
@@ -73,9 +81,15 @@ class Heartbeat:
         self._closed = threading.Event()
         self._present = threading.Event()
         self._thread: threading.Thread | None = None
+        self._expendable = False
 
-    def start(self) -> None:
-        """Begin to beat, and be present, before the first claim. Starting twice does nothing."""
+    def start(self, *, expendable: bool = False) -> None:
+        """Begin to beat, and be present, before the first claim. Starting twice does nothing.
+
+        `expendable`: this process runs one turn at a time and its parent replaces it, so when a
+        turn does not stop it ends itself.
+        """
+        self._expendable = self._expendable or expendable
         if self._present.is_set():
             return
         with self._lock:
@@ -132,9 +146,13 @@ class Heartbeat:
 
     def beat(self) -> None:
         """One beat for all leases, in one round trip. Raises StoreError when it did not arrive."""
-        with self._lock:
-            holds = [hold for hold in self._holds if hold.lost is None]
         now = time.monotonic()
+        with self._lock:
+            stuck = [h for h in self._holds if h.lost and now - h.lost_at > STUCK_AFTER_S]
+            holds = [hold for hold in self._holds if hold.lost is None]
+        if stuck and self._expendable:
+            # The turn was given away and told to stop, and still sits in the only slot we are.
+            os._exit(STUCK_STATUS)
         for hold in [hold for hold in holds if now >= hold.deadline_at]:
             hold.lose("the turn's deadline has passed")
             hold.on_wedged(hold.lease)

@@ -14,7 +14,8 @@ from celery.bootsteps import StartStopStep
 from celery.signals import celeryd_after_setup, worker_process_init, worker_ready
 
 from callflow import bootstrap
-from callflow.celery import TURNS, app
+from callflow.celery import TURNS, app, discard_sweeps
+from callflow.errors import CallflowError
 
 LOOK_EVERY_S = 0.25
 
@@ -31,7 +32,7 @@ class Understudy(StartStopStep):
     def start(self, consumer: Any) -> None:
         """Begin to look whether a sweep was missed."""
         self._timer = consumer.timer.call_repeatedly(
-            LOOK_EVERY_S, bootstrap.watchdog().sweep_if_missed, (consumer.hostname,)
+            LOOK_EVERY_S, _sweep_if_missed, (f"{consumer.hostname} (understudy)",)
         )
 
     def stop(self, consumer: Any) -> None:
@@ -39,6 +40,12 @@ class Understudy(StartStopStep):
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
+
+
+def _sweep_if_missed(by: str) -> None:
+    if bootstrap.watchdog().sweep_if_missed(by) is not None:
+        # Beat goes on asking a watchdog that is not there, on a server that never evicts.
+        discard_sweeps()
 
 
 app.steps["consumer"].add(Understudy)
@@ -68,17 +75,24 @@ class _WarmUp:
     def remember(self, sender: str, instance: Any, **_: Any) -> None:
         if not _is_prefork(instance.pool_cls):
             app.conf.worker_disable_prefetch = False
-        if TURNS in instance.app.amqp.queues.consume_from:
-            self.node = sender
+        if TURNS not in instance.app.amqp.queues.consume_from:
+            return
+        self.node = sender
+        try:
+            bootstrap.library()
+        except CallflowError as error:
+            # A worker without procedures would take calls from those that have them. Celery logs
+            # and forgets what a signal handler raises, but not this.
+            raise SystemExit(f"callflow: {error}") from error
 
-    def start(self, **_: Any) -> None:
+    def start(self, *, expendable: bool = True, **_: Any) -> None:
         if self.node is not None:
-            bootstrap.turns(self.node).heartbeat.start()
+            bootstrap.turns(self.node).heartbeat.start(expendable=expendable)
 
     def start_in_parent(self, sender: Any, **_: Any) -> None:
         # Prefork runs turns in its children only: a present parent would vouch for dead ones.
         if not _is_prefork(type(sender.pool)):
-            self.start()
+            self.start(expendable=False)
 
 
 def _is_prefork(pool: type | str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
 
@@ -16,7 +17,7 @@ from callflow.store.calls import CallStore
 from callflow.store.journal import Journal, JournalEntry
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence
-from callflow.store.script import Client, Scripts
+from callflow.store.script import Client, Scripts, connect
 from callflow.store.snapshot import Snapshots
 from callflow.turn import Turns
 from callflow.watchdog import Watchdog
@@ -95,6 +96,13 @@ class Parts:
         self.watchdog = Watchdog(self.store, self.leases)
         self._journal = Journal(self.client)
         self._heartbeats: list[Heartbeat] = []
+
+    @classmethod
+    @contextmanager
+    def on(cls, url: str) -> Iterator[Parts]:
+        """Connected for as long as the block runs."""
+        with connect(url) as client:
+            yield cls(client)
 
     def worker(self, responder: Responder, script: Responder | None = None) -> Turns:
         """A worker with a heartbeat of its own."""
