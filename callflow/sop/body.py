@@ -5,8 +5,8 @@
     - [calling_engineer] I've asked for an engineer. {after: dispatch.requested}
 
 The id in brackets and the condition in braces may both be left out; a bullet that is an id alone
-takes the text of the shared phrase of that name. Paragraphs and `<!-- comments -->` are notes for
-people and are never spoken.
+takes the text of the shared phrase of that name. Notes for people stand above the first language
+or in `<!-- comments -->`; any other text in a section is refused, for it would never be spoken.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ _FACT = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _EMPHASIS = re.compile(r"\*\*|__|`")
 _CONDITIONS = ("after", "forbids")
+# What a line may be besides a heading of level 1 to 6.
+_BULLET_LEVEL, _TEXT_LEVEL = 0, -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ def read_body(
     """Return the bullets from line index `first` on, and the heading line of each language.
 
     `sections` are the allowed section names in lower case. Raises SopError for an unknown heading,
-    a bullet outside a section and every sentence that `parse_bullet` refuses.
+    a bullet outside a section, text in a section that is no bullet, and every sentence that
+    `parse_bullet` refuses.
     """
     bullets: list[Bullet] = []
     languages: dict[str, int] = {}
@@ -79,22 +82,30 @@ def read_body(
             if not language:
                 source.fail(line, "a section needs a language above it; write ## en first")
             section = _section(source, line, text, sections)
-        elif level == 0 and language:
+        elif level == _BULLET_LEVEL and language:
             if not section:
                 names = " or ".join(f"### {name.title()}" for name in sections)
                 source.fail(line, f"a bullet outside of a section; write {names} above it")
             bullets.append(parse_bullet(source, line, language, section, text))
+        elif section and level == _TEXT_LEVEL:
+            source.fail(
+                line,
+                "text that is no bullet would never be said; begin it with '- ', or put notes "
+                "above the first ## heading or in <!-- … -->",
+            )
+        elif section:
+            source.fail(line, "a heading that opens nothing; write ## for a language, ### Ask …")
     return bullets, languages
 
 
 def _blocks(source: Source, first: int) -> Iterator[tuple[int, int, str]]:
-    """Yield (line, heading level, text); level 0 is a bullet with its wrapped lines joined."""
+    """Yield (line, level, text) of each heading, bullet (wrapped lines joined) and line of text."""
     open_bullet: tuple[int, list[str]] | None = None
     for line, raw in source.without_comments(first):
         heading = _HEADING.fullmatch(raw)
         bullet = _BULLET.fullmatch(raw)
         if open_bullet and (heading or bullet or not raw.strip()):
-            yield open_bullet[0], 0, " ".join(open_bullet[1])
+            yield open_bullet[0], _BULLET_LEVEL, " ".join(open_bullet[1])
             open_bullet = None
         if heading:
             yield line, len(heading[1]), heading[2]
@@ -104,8 +115,10 @@ def _blocks(source: Source, first: int) -> Iterator[tuple[int, int, str]]:
             open_bullet = (line, [(bullet[2] or "").strip()])
         elif open_bullet:
             open_bullet[1].append(raw.strip())
+        elif raw.strip():
+            yield line, _TEXT_LEVEL, raw.strip()
     if open_bullet:
-        yield open_bullet[0], 0, " ".join(open_bullet[1])
+        yield open_bullet[0], _BULLET_LEVEL, " ".join(open_bullet[1])
 
 
 def _language(source: Source, line: int, text: str, seen: dict[str, int]) -> str:
@@ -113,7 +126,7 @@ def _language(source: Source, line: int, text: str, seen: dict[str, int]) -> str
     if not LANGUAGE.fullmatch(code):
         names = {"english": "en", "chinese": "zh", "spanish": "es", "中文": "zh", "español": "es"}
         hint = f"did you mean ## {names[code]}?" if code in names else "write ## en, ## zh, ## es"
-        source.fail(line, f"unknown language {text!r}; {hint} (notes go into paragraphs)")
+        source.fail(line, f"unknown language {text!r}; {hint} (notes go above the first language)")
     if code in seen:
         source.fail(line, f"## {code} is given twice (first on line {seen[code]}); join them")
     return code

@@ -3,6 +3,10 @@
 A call that is known to be in danger stays so. Where life is at risk (P1) no words lead down, for an
 open door heals nobody; from P2 only clear words that people are free do, and never "a test" or "a
 mistake", which somebody may be forced to say.
+
+A danger to life that was clearly heard wins over everything less urgent in the same breath, however
+much was said about that: who is stuck with a baby and says that it does not breathe needs the
+ambulance first.
 """
 
 from __future__ import annotations
@@ -48,10 +52,20 @@ class LexicalClassifier:
         found = self._index.score(utterance)
         if not found:
             return current or DEFAULT_SCENARIO
-        best = max(found, key=lambda name: (self._weighed(name, found[name]), name))
+        # Scores grow with every word about a subject, and the gravest thing is said in the fewest.
+        likely = self._dangers(found) or found
+        best = max(likely, key=lambda name: (self._weighed(name, found[name]), name))
         if current is None:
             return best if found[best].cue or found[best].score >= CLEAR_SCORE else DEFAULT_SCENARIO
         return best if self._replaces(best, current, found) else current
+
+    def _dangers(self, found: dict[str, Evidence]) -> list[str]:
+        """Return the scenarios with life at risk (P1) of which a whole cue was clearly heard."""
+        return [
+            name
+            for name, evidence in found.items()
+            if self._urgency[name] == "P1" and evidence.cue and evidence.score >= CLEAR_SCORE
+        ]
 
     def _weighed(self, scenario: str, evidence: Evidence) -> float:
         return evidence.score * _URGENCY_WEIGHT[self._urgency[scenario]]

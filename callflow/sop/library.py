@@ -7,6 +7,7 @@ one bad file is not loaded at all.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -29,10 +30,10 @@ class SopLibrary:
 
     @classmethod
     def load(cls, own_dir: Path | None = None) -> SopLibrary:
-        """Read the shipped documents and those in `own_dir` (`*.md`, subfolders are left alone).
+        """Read the shipped documents and those in `own_dir` (`*.md`; what is hidden is left alone).
 
         Raises SopError for the first thing that is wrong in any of them, or with line 1 when
-        `own_dir` is no folder that can be read.
+        `own_dir` is no folder that can be read or an entry `*.md` of it is no file that can be.
         """
         shipped = dict(_shipped_files())
         own = dict(_own_files(own_dir)) if own_dir else {}
@@ -79,11 +80,19 @@ def _own_files(folder: Path) -> Iterator[tuple[Path, bytes]]:
     except OSError as error:
         raise SopError(folder, 1, f"no folder of procedures ({error.strerror})") from error
     for path in entries:
-        if path.suffix.lower() == ".md" and not path.name.startswith(".") and path.is_file():
-            try:
-                yield path, path.read_bytes()
-            except OSError as error:
-                raise SopError(path, 1, f"cannot be read ({error.strerror})") from error
+        if path.suffix.lower() == ".md" and not path.name.startswith("."):
+            yield path, _read(path)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        # Asked before it is opened: to open a named pipe would wait for a writer for ever.
+        if stat.S_ISREG(path.stat().st_mode):
+            return path.read_bytes()
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror}); repair it, or take it out of the folder"
+        raise SopError(path, 1, reason) from error
+    raise SopError(path, 1, "not a regular file; rename it, or take it out of the folder")
 
 
 def _procedures(found: Mapping[Path, bytes]) -> Iterator[tuple[Path, bytes]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -142,6 +144,25 @@ BAD_FILES = {
     "an empty bullet": (FRONT + "## en\n### Ask\n-\n", 10, "an empty bullet"),
     "a bullet of dashes": (FRONT + "## en\n### Ask\n- ...\n", 10, "a sentence without a word"),
     "a nested list": (FRONT + ASK + "    - And you?\n", 11, "a list inside a list"),
+    "text that is no bullet": (
+        FRONT + ASK + "\nDo not use the stairs.\n",
+        12,
+        "text that is no bullet would never be said; begin it with '- '",
+    ),
+    "text right below a section": (FRONT + "## en\n### Ask\nAre you safe?\n", 10, "never be said"),
+    "a bullet without its blank": (FRONT + ASK + "\n-And you?\n", 12, "begin it with '- '"),
+    "a second paragraph of a bullet": (FRONT + ASK + "\n  And you?\n", 12, "never be said"),
+    "a bullet that a comment cuts in two": (
+        FRONT + ASK + "<!-- a\nb -->\n  And you?\n",
+        13,
+        "put notes above the first ## heading or in <!-- … -->",
+    ),
+    "text in a second language": (
+        FRONT + ASK + "## es\n### Never\n- Culpar.\n\n> Nota\n",
+        15,
+        "never be said",
+    ),
+    "a heading that opens nothing": (FRONT + ASK + "#### Say\n- Hi.\n", 11, "opens nothing"),
     "a sentence that is too long": (
         FRONT + "## en\n### Say\n- " + "word " * 81 + "\n",
         10,
@@ -174,6 +195,62 @@ def test_a_bad_file_is_refused_with_path_line_and_reason(kind: str, tmp_path: Pa
     assert reason in error.reason
     assert str(error) == f"{path}:{line}: {error.reason}"
     assert [str(problem) for problem in check(tmp_path)] == [str(error)]
+
+
+def test_notes_above_the_first_language_and_comments_are_no_sentences(tmp_path: Path) -> None:
+    body = "# Notes\n\nFor us.\n\n## en\n<!-- a -->\n### Ask\n<!-- b\n\nc -->\n- Are\n  you\nok?\n"
+    (tmp_path / "stairlift.md").write_text(FRONT + body, encoding="utf-8")
+    assert check(tmp_path) == []
+    asked = SopLibrary.load(tmp_path).document("stairlift").sections[("en", "ask")]
+    assert [sentence.text for sentence in asked] == ["Are you ok?"]
+
+
+def test_text_in_the_shared_file_that_is_no_bullet_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "_common.md"
+    path.write_text("Ours.\n## en\n### Phrases\n- [a] Stay.\n\nWait.\n", encoding="utf-8")
+    assert [(bad.path, bad.line) for bad in check(tmp_path)] == [(path, 6)]
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to(path.with_name("gone.md"))
+
+
+def _circle(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def _link_to_a_pipe(path: Path) -> None:
+    pipe = path.with_name("pipe")
+    os.mkfifo(pipe)
+    path.symlink_to(pipe)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("make", [_folder, _pipe, _dangling, _circle, _link_to_a_pipe])
+@pytest.mark.parametrize("name", ["stairlift.md", "_common.md", "README.MD"])
+def test_an_entry_that_is_no_file_is_refused(
+    make: Callable[[Path], None], name: str, tmp_path: Path
+) -> None:
+    make(tmp_path / name)
+    with pytest.raises(SopError, match=r"not a regular file|cannot be read") as refused:
+        SopLibrary.load(tmp_path)
+    assert (refused.value.path, refused.value.line) == (tmp_path / name, 1)
+    assert "take it out of the folder" in refused.value.reason
+    assert [str(bad) for bad in check(tmp_path)] == [str(refused.value)]
+
+
+def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "..data").write_text(FRONT + ASK, encoding="utf-8")
+    (tmp_path / "stairlift.md").symlink_to(tmp_path / "..data")
+    assert "stairlift" in SopLibrary.load(tmp_path).documents
 
 
 def test_a_file_that_is_not_utf_8_is_refused_where_it_stops_being_so(tmp_path: Path) -> None:

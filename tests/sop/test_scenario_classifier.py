@@ -93,6 +93,36 @@ def test_a_cue_of_danger_raises_the_call(utterance: str, raised: str) -> None:
     assert CLASSIFIER.classify(utterance, "en", "entrapment_standard") == raised
 
 
+@pytest.mark.parametrize("current", [None, "entrapment_standard", "vulnerable_person"])
+@pytest.mark.parametrize(
+    ("utterance", "danger"),
+    [
+        ("i am stuck and my baby is not breathing", "medical"),
+        ("my grandmother in the wheelchair has collapsed and we are stuck", "medical"),
+        ("我和宝宝被困在电梯里他没有呼吸了", "medical"),
+        ("我们被困在电梯里停电了还有烟", "fire_smoke"),
+        ("estoy encerrada en el ascensor con mi bebé y no respira", "medical"),
+        ("estamos encerrados se ha ido la luz y huele a quemado", "fire_smoke"),
+    ],
+)
+def test_a_danger_to_life_wins_over_all_that_is_said_around_it(
+    utterance: str, danger: str, current: str | None
+) -> None:
+    assert CLASSIFIER.classify(utterance, "en", current) == danger
+
+
+@pytest.mark.parametrize(
+    "utterance",
+    [
+        "we are stuck there is no smoke and nobody is bleeding",
+        "我们被困在电梯里没有烟",
+        "estamos encerrados no hay humo",
+    ],
+)
+def test_a_denied_danger_wins_over_nothing(utterance: str) -> None:
+    assert CLASSIFIER.classify(utterance, "en", None) == "entrapment_standard"
+
+
 @pytest.mark.parametrize(
     "utterance",
     ["how much longer will it take", "sorry wrong button by accident", "the doors just opened"],

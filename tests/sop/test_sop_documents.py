@@ -71,7 +71,7 @@ def test_a_translation_keeps_the_condition_of_the_english_sentence() -> None:
 def test_notes_comments_and_emphasis_are_not_spoken() -> None:
     document = parse(
         "A note.\n\n- a list in a note\n\n## en\nFor the author.\n### Ask\n"
-        "- Are you **really**\n  safe? <!-- ask slowly -->\n\nMore notes.\n<!--\n- Hidden?\n-->\n"
+        "- Are you **really**\n  safe? <!-- ask slowly -->\n\n<!--\n- Hidden?\n-->\n"
     )
     assert [line.text for line in chunk_of(document, "ask").sentences] == ["Are you really safe?"]
 

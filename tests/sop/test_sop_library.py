@@ -55,7 +55,8 @@ def test_other_files_and_folders_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("How we work.\n", encoding="utf-8")
     (tmp_path / ".draft.md").write_text("soon\n", encoding="utf-8")
     (tmp_path / "notes.txt").write_text("notes\n", encoding="utf-8")
-    (tmp_path / "old.md").mkdir()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "draft.md").write_text("soon\n", encoding="utf-8")
     assert check(tmp_path) == []
     assert set(SopLibrary.load(tmp_path).documents) == set(SopLibrary.load().documents)
 
