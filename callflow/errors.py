@@ -36,7 +36,7 @@ class InvalidCallSid(CallError):
     def __init__(self, call_sid: str) -> None:
         shown = call_sid[:64].encode("ascii", "backslashreplace").decode()
         super().__init__(
-            shown, "has no valid CallSid: 1 to 64 letters, digits, hyphens or underscores"
+            shown or "''", "has no valid CallSid: 1 to 64 letters, digits, hyphens or underscores"
         )
 
 

@@ -10,19 +10,34 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from callflow.call.deadline import Timing
 from callflow.errors import SettingsError
 
 PREFIX = "CALLFLOW_"
 
+MONTH_S = 30 * 24 * 3600.0
+
+STATE_SCHEMES = ("redis", "rediss", "unix")
+QUEUE_SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
+"""What kombu calls them; it has no transport for a cluster."""
+
 
 class Settings(BaseModel):
     """What one deployment is configured to do; every process of it must have the same."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     redis_url: str | None = None
     """Where the calls are. None: an embedded server, where the command starts one."""
@@ -39,14 +54,14 @@ class Settings(BaseModel):
     """An owed turn that nobody has claimed for so long has lost its message."""
     turn_deadline_s: float = Field(8.0, ge=0.5, le=120)
     """A turn that takes longer is wedged and given to another worker."""
-    abandoned_after_s: float = Field(6 * 3600.0, ge=60)
+    abandoned_after_s: float = Field(6 * 3600.0, ge=60, le=MONTH_S)
     """A call in which nothing is said for so long has lost its hang-up and is ended."""
-    completed_ttl_s: float = Field(1800.0, ge=1)
+    completed_ttl_s: float = Field(1800.0, ge=1, le=MONTH_S)
     """How long the record of a complete call can still be read."""
 
     sop_dir: Path | None = None
     """The operator's own procedures: they replace and extend those that callflow brings."""
-    responder: str = Field("scripted", pattern="^(scripted|echo)$")
+    responder: Literal["scripted", "echo"] = "scripted"
     """Who words the reply: the procedure's script, or an echo for measuring callflow itself."""
     pace_s: float = Field(0.0, ge=0, le=30)
     """Pause before each sentence, so that one can watch a turn being worked on."""
@@ -62,10 +77,24 @@ class Settings(BaseModel):
             )
         return self
 
+    @field_validator("redis_url", "broker_url")
+    @classmethod
+    def _names_a_redis_server(cls, url: str | None, info: ValidationInfo) -> str | None:
+        schemes = STATE_SCHEMES if info.field_name == "redis_url" else QUEUE_SCHEMES
+        if url is not None and not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
+            raise ValueError(
+                "is no address of a Redis server: it begins with "
+                + ", ".join(f"{scheme}://" for scheme in schemes)
+            )
+        return url
+
     @property
     def queue_url(self) -> str | None:
-        """Where the Celery messages are."""
-        return self.broker_url or self.redis_url
+        """Where the Celery messages are, as kombu writes it."""
+        if self.broker_url or self.redis_url is None:
+            return self.broker_url
+        socket, _, path = self.redis_url.partition("unix://")
+        return self.redis_url if socket or not path else f"redis+socket://{path}"
 
     @property
     def timing(self) -> Timing:

@@ -21,6 +21,12 @@ def test_the_queue_is_where_the_calls_are_unless_it_is_named() -> None:
     assert load(both).queue_url == "redis://b"
 
 
+def test_a_socket_is_written_as_kombu_writes_it() -> None:
+    assert load({"CALLFLOW_REDIS_URL": "unix:///run/r.sock"}).queue_url == (
+        "redis+socket:///run/r.sock"
+    )
+
+
 def test_a_misspelt_setting_is_refused_with_the_name_it_may_have_meant() -> None:
     with pytest.raises(SettingsError) as refused:
         load({"CALLFLOW_STALE_AFTER": "5"})
@@ -40,7 +46,11 @@ def test_a_setting_like_no_other_is_answered_with_all_there_are() -> None:
         ("CALLFLOW_STALE_AFTER_S", "1", "greater than or equal to 2"),
         ("CALLFLOW_STALE_AFTER_S", "soon", "valid number"),
         ("CALLFLOW_COMPLETED_TTL_S", "0", "greater than or equal to 1"),
-        ("CALLFLOW_RESPONDER", "oracle", "scripted"),
+        ("CALLFLOW_COMPLETED_TTL_S", "inf", "less than or equal to"),
+        ("CALLFLOW_ABANDONED_AFTER_S", "1e17", "less than or equal to"),
+        ("CALLFLOW_RESPONDER", "oracle", "'scripted' or 'echo'"),
+        ("CALLFLOW_REDIS_URL", "http://a", "begins with redis://"),
+        ("CALLFLOW_BROKER_URL", "amqp://a", "begins with redis://"),
     ],
 )
 def test_an_impossible_value_is_refused_by_name(name: str, value: str, reason: str) -> None:

@@ -75,6 +75,7 @@ def _server(voice: Voice, running: ExitStack) -> tuple[str, bool]:
         return url, False
     from callflow.cli.local import Local, Size
 
+    bootstrap.library()  # Workers would not start with a bad procedure, and say so in a log.
     voice.note("no server is configured or running here: starting a local stack for this call …")
     local = Local(None, Size(workers=1, slots=2, pool="threads"), threading.Event(), running)
     url = local.start_server()

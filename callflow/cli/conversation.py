@@ -17,6 +17,7 @@ from callflow import bootstrap
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
 from callflow.call.utterance import clean
+from callflow.celery import Wake
 from callflow.cli.voice import Voice
 from callflow.errors import CallEnded, CallError, StoreUnavailable, TurnOutOfOrder
 from callflow.store.outcome import Finish, Hear, Open
@@ -52,6 +53,7 @@ class Conversation:
         self._voice = voice
         self._heard = 0
         self._human_told: str | None = None
+        self._loss_told = False
 
     def begin(self, *, site: str | None, language: str) -> bool:
         """Open the call, or go on with it; False when there is nothing left to say in it.
@@ -100,16 +102,26 @@ class Conversation:
         while True:
             turn = self._heard + 1
             try:
-                word, _ = _patiently(partial(bootstrap.intake().hear, self.call_sid, turn, text))
+                word, wake = _patiently(partial(bootstrap.intake().hear, self.call_sid, turn, text))
             except TurnOutOfOrder as error:
                 # The record lost turns in a failover: what it has is what counts.
                 self._voice.note(str(error))
                 self._heard = error.heard
                 continue
             self._heard = turn
+            if wake is Wake.LOST:
+                self._tell_loss()
             if word is Hear.HEARD or self._ours(turn, text):
                 return turn
             self._voice.note(f"somebody else speaks in this call too: turn {turn} was taken")
+
+    def _tell_loss(self) -> None:
+        if not self._loss_told:
+            self._loss_told = True
+            self._voice.note(
+                "the message to the workers was lost (the broker cannot be reached); the watchdog "
+                "will make it good within some seconds"
+            )
 
     def _ours(self, turn: int, text: str) -> bool:
         """True when a repeated turn was our own first try, whose answer was lost."""

@@ -49,6 +49,7 @@ def demo(
     from rich.console import Console
     from rich.live import Live
 
+    from callflow import bootstrap
     from callflow.demo.run import Watcher, run
     from callflow.demo.show import summary
     from callflow.settings import load
@@ -56,6 +57,7 @@ def demo(
     # A demo that is told to end ends its workers and its server first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     plan = Plan(calls, turns, kill, every, seed, workers, slots, pace, backlog, logs)
+    bootstrap.library()  # Workers would not start with a bad procedure, and say so in a log.
     screen = Console(stderr=as_json)
     if screen.is_terminal:
         with Live(console=screen, auto_refresh=False, vertical_overflow="ellipsis") as live:

@@ -38,35 +38,19 @@ def doctor(as_json: screen.AsJson = False) -> None:
 
 def _checks() -> Iterator[Check]:
     from callflow import bootstrap
+    from callflow.cli import broker
     from callflow.store.doctor import Check, Doctor, Grade
 
     settings = bootstrap.settings()
+    # And not `queue_url`, which is for kombu: that writes some addresses in its own way.
+    url = settings.broker_url or settings.redis_url
     try:
         yield from Doctor(bootstrap.client(), bootstrap.leases(), bootstrap.snapshots()).checks()
     except StoreError as error:
         yield Check("server", Grade.FAILURE, str(error))
-        if settings.queue_url == settings.redis_url:
+        if url == settings.redis_url:
             return
-    yield from _broker_checks(settings.queue_url or "")
-
-
-def _broker_checks(url: str) -> Iterator[Check]:
-    from callflow.celery import TAKEOVER, TURNS, WATCHDOG
-    from callflow.store.doctor import Check, Grade, broker_checks
-    from callflow.store.script import connect
-
-    if not url.startswith(("redis://", "rediss://", "unix://")):
-        yield Check("broker", Grade.UNKNOWN, "it is no Redis server: look at it with its own tools")
-        return
-    try:
-        yield from broker_checks(connect(url), (TAKEOVER, TURNS, WATCHDOG))
-    except StoreError as error:
-        yield Check(
-            "broker",
-            Grade.FAILURE,
-            str(error),
-            "no worker is woken until it is back; nothing is lost, the records say what is owed",
-        )
+    yield from broker.checks(url or "")
 
 
 def _print(check: Check) -> None:

@@ -32,6 +32,18 @@ class AlreadyUp(CallflowError):
         )
 
 
+class NoDataDir(CallflowError):
+    """The data directory cannot be made, or not be written to."""
+
+    def __init__(self, data_dir: Path, reason: str) -> None:
+        self.data_dir = data_dir
+        self.reason = reason
+        super().__init__(
+            f"the data directory {data_dir} cannot be used: {reason}; choose another place with "
+            "--data-dir or CALLFLOW_DATA_DIR"
+        )
+
+
 def find() -> str | None:
     """Find the server and make it the one of this process; None when there is none.
 
@@ -85,11 +97,14 @@ def read_url(data_dir: Path) -> str | None:
 def announced(data_dir: Path) -> Iterator[Announcement]:
     """Be the one local stack in `data_dir`; the word that was left is taken away in the end.
 
-    Raises AlreadyUp.
+    Raises AlreadyUp and NoDataDir.
     """
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = data_dir / "url"
-    fd = _own(path)
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = _own(path)
+    except OSError as error:
+        raise NoDataDir(data_dir, error.strerror or str(error)) from error
     try:
         yield Announcement(fd)
     finally:

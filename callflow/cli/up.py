@@ -52,6 +52,7 @@ def up(
         os.environ["CALLFLOW_DATA_DIR"] = str(data_dir)
         bootstrap.forget()
     here = bootstrap.settings().data_dir
+    bootstrap.library()  # Here a bad procedure is one sentence; in the workers, one in each log.
     size = local.Size(workers, slots, str(pool))
     with _told_to_end() as ended, ExitStack() as running:
         announcement = running.enter_context(server.announced(here))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -28,9 +28,15 @@ CLOCK_TOLERANCE_S = 1.0
 OWED_TOO_LONG_MS = 10_000
 """No turn waits so long on a deployment that works: the ladder has reached a human before."""
 
-LONG_QUEUE = 1_000
+UNDERSTUDY = " (understudy)"
+"""How the name of a worker ends that swept because no watchdog did."""
+
 SWEEP_SAMPLES_S = (0.0, 0.5, 0.6)
 """Pauses before each look for a sweep: one may just have run out, and the next be on its way."""
+
+WATCHDOG_WAY_OUT = (
+    "start `celery -A callflow worker -Q watchdog -P solo -c 1` and `celery -A callflow beat`"
+)
 
 SAMPLED = 100
 NO_EVICTION = "noeviction"
@@ -152,11 +158,22 @@ class Doctor:
         )
 
     def _sweeps(self) -> Check:
+        understudy = ""
         for pause_s in SWEEP_SAMPLES_S:
             time.sleep(pause_s)
-            if swept := self._leases.last_sweep():
-                by, ago_ms = swept
+            by, ago_ms = self._leases.last_sweep() or ("", 0)
+            if by.endswith(UNDERSTUDY):
+                understudy = by.removesuffix(UNDERSTUDY)
+            elif by:
                 return Check("watchdog", Grade.OK, f"{by} swept {max(0, ago_ms)} ms ago")
+        if understudy:
+            return Check(
+                "watchdog",
+                Grade.WARNING,
+                f"swept by an understudy of {understudy}: no watchdog worker takes sweeps, or no "
+                "beat asks for them",
+                WATCHDOG_WAY_OUT,
+            )
         return Check(
             "watchdog",
             Grade.FAILURE,
@@ -191,26 +208,6 @@ class Doctor:
             Grade.FAILURE,
             told,
             "look at `callflow calls watch`; add workers if they are all busy",
-        )
-
-
-def broker_checks(client: redis.Redis, queues: Sequence[str]) -> Iterator[Check]:
-    """Findings about the server with the Celery messages. Raises StoreError."""
-    where = address(client)
-    with translated(where), client.pipeline(transaction=False) as pipe:
-        for queue in queues:
-            pipe.llen(queue)
-        lengths = dict(zip(queues, pipe.execute(), strict=True))
-    yield Check("broker", Grade.OK, f"the messages are at {where}")
-    told = ", ".join(f"{queue} {length}" for queue, length in lengths.items())
-    if all(length < LONG_QUEUE for length in lengths.values()):
-        yield Check("queues", Grade.OK, f"messages waiting: {told}")
-    else:
-        yield Check(
-            "queues",
-            Grade.WARNING,
-            f"messages pile up: {told}",
-            "add workers for that queue; nothing is lost, since the records say what is owed",
         )
 
 

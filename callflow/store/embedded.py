@@ -189,9 +189,6 @@ class EmbeddedServer:
     ) -> None:
         self.stop()
 
-    def __repr__(self) -> str:
-        return f"<{self.binary.name} {self.pid} at 127.0.0.1:{self._port} in {self.data_dir}>"
-
     def _launch_on_some_port(self, port: int | None) -> None:
         if port is not None:
             self._launch()
@@ -208,6 +205,7 @@ class EmbeddedServer:
     def _launch(self) -> None:
         log_start = self._log_size()
         self.pid = self._guardian.run(self._config())
+        os.pwrite(self._lock_fd, f"{self._owner} {self.pid}\n".encode(), 0)
         deadline = time.monotonic() + _READY_DEADLINE_S
         while not _answers(self._port, self._password):
             if self._guardian.ended(timeout_s=_POLL_S):
@@ -261,14 +259,23 @@ def _lock(data_dir: Path) -> int:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                owner = os.read(fd, 32).decode(errors="replace").strip()
+                named = os.read(fd, 64).decode(errors="replace").split()
                 os.close(fd)
-                raise DataDirInUse(data_dir, owner or "unknown") from None
+                raise DataDirInUse(data_dir, _first_living(named)) from None
             time.sleep(_POLL_S)
         else:
             os.ftruncate(fd, 0)
             os.write(fd, f"{os.getpid()}\n".encode())
             return fd
+
+
+def _first_living(pids: list[str]) -> str:
+    """Who holds the lock: the owner, or a server left behind by a killed owner and guardian."""
+    for pid in pids:
+        with contextlib.suppress(ValueError, ProcessLookupError):
+            os.kill(int(pid), 0)
+            return pid
+    return "unknown"
 
 
 def _answers(port: int, password: str) -> bool:

@@ -33,6 +33,11 @@ def store_at(url: str) -> CallStore:
     return CallStore(Scripts(connect(url)), TIMING)
 
 
+def _forget() -> None:
+    bootstrap.forget()
+    bootstrap.library.cache_clear()  # Kept by `forget`, since a real process has one folder.
+
+
 class Ran:
     """What a command said, and how it ended."""
 
@@ -80,19 +85,23 @@ class Cli:
 
     def run(self, *args: str, said: str | bytes = b"") -> Ran:
         """Run a command in this process; no other one, and no worker, hears of it."""
-        bootstrap.forget()
+        _forget()
         try:
             done = CliRunner().invoke(app, args, input=said)
         finally:
-            bootstrap.forget()
+            _forget()
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return Ran(done.exit_code, done.stdout, done.stderr)
 
-    def start(self, *args: str, out: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-        """Start a command as a process; its pipes are the caller's, but for `out` if given."""
+    def start(
+        self, *args: str, out: int = subprocess.PIPE, redirected: str = ""
+    ) -> subprocess.Popen[bytes]:
+        """Start a command as a process; its pipes are the caller's, but for `out` if given, and
+        for what a shell is told to do with them."""
+        command = [sys.executable, "-m", "callflow", *args]
         return subprocess.Popen(
-            [sys.executable, "-m", "callflow", *args],
+            ["sh", "-c", f'exec "$@" {redirected}', "sh", *command],
             stdin=subprocess.PIPE,
             stdout=out,
             stderr=subprocess.PIPE if out == subprocess.PIPE else subprocess.STDOUT,

@@ -148,6 +148,30 @@ def test_no_call_is_taken_on_a_replica(
     cli.run("call", said="hello?\n").failed_with("is read-only: it is a replica")
 
 
+def test_a_message_that_is_lost_is_told_once_and_made_good(cli: Cli, staffed_url: str) -> None:
+    cli.set("CALLFLOW_REDIS_URL", staffed_url)
+    cli.set("CALLFLOW_BROKER_URL", "redis://127.0.0.1:1/0")
+    cli.set("CALLFLOW_OWED_AFTER_S", "0.2")
+    called = cli.call(said=b"we are stuck\nhello?\n")
+    assert called.code == 0, called
+    assert called.err.count("the message to the workers was lost") == 1
+    assert len(called.out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_caller_whom_nobody_listens_to_is_answered_all_the_same(
+    cli: Cli, staffed_url: str, closed: str
+) -> None:
+    cli.set("CALLFLOW_REDIS_URL", staffed_url)
+    sid = call_sid()
+    called = cli.finish(cli.start("call", "--call-sid", sid, redirected=closed), b"hello?\n")
+    assert called.code == 0, called
+    assert "Traceback" not in called.err
+    ended = record(staffed_url, sid)
+    assert ended.heard == ended.answered == (0 if "<" in closed else 1)
+    assert ended.outcome == "hung_up"
+
+
 def test_without_a_server_a_local_stack_serves_for_as_long_as_the_call(cli: Cli) -> None:
     called = cli.call(said=b"we are stuck\n")
     assert called.code == 0, called

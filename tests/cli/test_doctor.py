@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from callflow.cli import broker
+from callflow.stack import LocalStack
 from callflow.store import doctor
 from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
-from tests.cli.running import Cli, Ran, store_at
+from callflow.store.leases import Leases
+from callflow.store.script import Scripts, connect
+from tests.cli.running import TIMING, Cli, Ran, store_at
+from tests.waiting import wait_until
+
+UNDERSTUDY = " (understudy)"
 
 
 @pytest.fixture(autouse=True)
@@ -27,17 +35,74 @@ def examined(cli: Cli, url: str) -> dict[str, dict[str, Any]]:
     return checks(cli.run("doctor", "--json"))
 
 
+def leases(url: str) -> Leases:
+    return Leases(Scripts(connect(url)), TIMING)
+
+
+def swept_by_a_watchdog(url: str) -> bool:
+    by, _ = leases(url).last_sweep() or (UNDERSTUDY, 0)
+    return not by.endswith(UNDERSTUDY)
+
+
 def test_a_deployment_that_works_is_well(
-    cli: Cli, staffed_url: str, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, staffed_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.undo()
     cli = Cli(monkeypatch, cli.home)
     cli.set("CALLFLOW_REDIS_URL", staffed_url)
-    ran = cli.run("doctor", "--json")
+    with LocalStack({"CALLFLOW_REDIS_URL": staffed_url}, tmp_path / "logs") as stack:
+        stack.start_watchdog()
+        stack.start_beat()
+        wait_until(lambda: swept_by_a_watchdog(staffed_url), "a sweep", within_s=30)
+        ran = cli.run("doctor", "--json")
+        assert ran.code == 0, ran
+        assert {check["grade"] for check in ran.json["checks"]} == {"ok"}
+        names = {"version", "workers", "watchdog", "owed turns", "queues", "sweeps"}
+        assert names <= checks(ran).keys()
+        assert "all is well" in cli.run("doctor").out
+
+
+def test_a_deployment_without_a_watchdog_is_warned_of(
+    cli: Cli, staffed_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "SWEEP_SAMPLES_S", (0.0, 0.5, 0.6))
+    wait_until(lambda: not swept_by_a_watchdog(staffed_url), "the end of an earlier watchdog")
+    cli.set("CALLFLOW_REDIS_URL", staffed_url)
+    ran = cli.run("doctor")
     assert ran.code == 0, ran
-    assert {check["grade"] for check in ran.json["checks"]} == {"ok"}
-    assert {"version", "workers", "watchdog", "owed turns", "queues"} <= checks(ran).keys()
-    assert "all is well" in cli.run("doctor").out
+    assert "swept by an understudy of worker@" in ran.out
+    assert "celery -A callflow worker -Q watchdog -P solo -c 1" in ran.out
+    assert "1 warning" in ran.out
+
+
+def test_a_sweep_by_an_understudy_is_warned_of(cli: Cli, redis_url: str) -> None:
+    leases(redis_url).mark_sweep(f"worker@here{UNDERSTUDY}")
+    found = examined(cli, redis_url)["watchdog"]
+    assert found["grade"] == "warning"
+    assert found["sentence"].startswith("swept by an understudy of worker@here: ")
+    assert "celery -A callflow beat" in found["way_out"]
+
+
+def test_one_sweep_by_a_watchdog_among_those_of_understudies_is_enough(
+    cli: Cli, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "SWEEP_SAMPLES_S", (0.0, 0.6))
+    leases(redis_url).mark_sweep(f"worker@here{UNDERSTUDY}")
+    later = threading.Timer(0.3, leases(redis_url).mark_sweep, ("watchdog@here",))
+    later.start()
+    found = examined(cli, redis_url)["watchdog"]
+    later.join()
+    assert found["grade"] == "ok"
+    assert found["sentence"].startswith("watchdog@here swept")
+
+
+def test_sweeps_that_nobody_takes_are_warned_of(cli: Cli, redis_url: str) -> None:
+    connect(redis_url).rpush("watchdog", *range(broker.MANY_SWEEPS))
+    assert examined(cli, redis_url)["sweeps"]["grade"] == "ok"
+    connect(redis_url).rpush("watchdog", "one more")
+    found = examined(cli, redis_url)["sweeps"]
+    assert found["grade"] == "warning"
+    assert "-Q watchdog" in found["way_out"]
 
 
 def test_without_workers_and_sweeps_it_fails_and_says_what_to_start(
@@ -132,7 +197,7 @@ def test_a_broker_that_is_not_there_is_a_failure_of_its_own(cli: Cli, redis_url:
 
 
 def test_a_long_queue_is_warned_of(cli: Cli, redis_url: str) -> None:
-    connect(redis_url).rpush("turns", *range(doctor.LONG_QUEUE))
+    connect(redis_url).rpush("turns", *range(broker.LONG_QUEUE))
     found = examined(cli, redis_url)["queues"]
     assert found["grade"] == "warning"
     assert "turns 1000" in found["sentence"]

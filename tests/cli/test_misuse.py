@@ -89,6 +89,30 @@ def test_each_problem_of_a_procedure_is_a_line_with_its_place(cli: Cli) -> None:
     assert told["ok"] is False
 
 
+@pytest.mark.parametrize("command", ["up", "call", "demo"])
+def test_nothing_is_started_with_a_bad_procedure(cli: Cli, command: str) -> None:
+    sops = cli.home / "sops"
+    sops.mkdir()
+    (sops / "one.md").write_text("no front matter\n")
+    cli.set("CALLFLOW_SOP_DIR", str(sops))
+    ran = cli.finish(cli.start(command), b"hello?\n")
+    ran.failed_with(f"callflow: {sops / 'one.md'}:1: ")
+    assert len(ran.err.splitlines()) == 1
+    assert not (cli.home / "data").exists()
+
+
+@pytest.mark.parametrize("place", ["/proc/x", "/etc/passwd/x", "/etc/passwd"])
+def test_a_data_directory_that_cannot_be_is_named(cli: Cli, place: str) -> None:
+    ran = cli.run("up", "--no-flower", "--data-dir", place)
+    ran.failed_with(f"the data directory {place} cannot be used: ")
+    assert "--data-dir" in ran.err
+
+
+def test_a_data_directory_that_cannot_be_written_to_is_named(cli: Cli) -> None:
+    (cli.home / "data" / "url").mkdir(parents=True)
+    cli.run("up", "--no-flower").failed_with("cannot be used: Is a directory")
+
+
 def test_the_address_of_a_local_stack_is_its_owners_secret_and_ends_with_it(cli: Cli) -> None:
     data = cli.home / "data"
     with server.announced(data) as announcement:
