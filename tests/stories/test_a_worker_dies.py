@@ -15,7 +15,7 @@ from tests.waiting import wait_until
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Two workers that speak slowly enough to be struck in the middle of a sentence."""
-    with running(tmp_path_factory.mktemp("logs"), pace_s="0.4") as started:
+    with running(tmp_path_factory.mktemp("logs"), pace_s="0.6") as started:
         yield started
 
 
