@@ -99,9 +99,7 @@ def test_with_every_slot_busy_no_sweep_is_more_than_a_second_late(tmp_path: Path
             return stack.parts.snapshots.counts()["owed"] == 0
 
         wait_until(busy_for_long_enough, "the waiting turns were never claimed", within_s=60)
-        late = sum(age >= 1_000 for age in ages)
-        # A shared machine stands still at times; a sweep behind the turns would be late throughout.
-        assert late <= len(ages) / 20, f"{late} of {len(ages)} looks found no sweep for a second"
+        assert max(ages) < 1_000, "nobody had swept for a second"
 
 
 def test_every_message_lost_is_made_good(tmp_path: Path) -> None:
