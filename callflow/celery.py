@@ -33,6 +33,7 @@ WATCHDOG = "watchdog"
 """Queue of sweeps, for a worker process of its own."""
 
 RUN_TURN = "callflow.run_turn"
+RING = "callflow.ring"
 SWEEP = "callflow.sweep"
 
 _PUBLISH_AT_ONCE = {
@@ -94,11 +95,19 @@ class Wake(StrEnum):
 
 def wake(call_sid: str, *, takeover: bool = False) -> Wake:
     """Ask any worker to look at this call. Waking twice does no harm."""
+    return _send(RUN_TURN, call_sid, TAKEOVER if takeover else TURNS)
+
+
+def wake_ring(call_sid: str) -> Wake:
+    """Ask any worker to see who is to be rung for this call. Waking twice rings nobody twice."""
+    return _send(RING, call_sid, TAKEOVER)
+
+
+def _send(task: str, call_sid: str, queue: str) -> Wake:
     broker = _broker(app.conf.broker_write_url)
-    queue = TAKEOVER if takeover else TURNS
     try:
         channel: Any = broker.default_channel
-        channel.client.lpush(queue, _message(call_sid, queue))
+        channel.client.lpush(queue, _message(task, call_sid, queue))
     except (OperationalError, *broker.connection_errors, *broker.channel_errors):
         return Wake.LOST
     return Wake.SENT
@@ -113,7 +122,7 @@ def discard_sweeps() -> None:
         channel.client.delete(WATCHDOG)
 
 
-def _message(call_sid: str, queue: str) -> str:
+def _message(task: str, call_sid: str, queue: str) -> str:
     """The message that `send_task` would send, without the half millisecond that it takes for it.
 
     Celery's message protocol, version 2, in the envelope of kombu's virtual transports;
@@ -128,6 +137,7 @@ def _message(call_sid: str, queue: str) -> str:
             "content-type": "application/json",
             "headers": {
                 **_HEADERS,
+                "task": task,
                 "id": task_id,
                 "root_id": task_id,
                 "argsrepr": f"({call_sid!r},)",
@@ -149,7 +159,6 @@ _NO_CANVAS = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
 
 _HEADERS: dict[str, object] = {
     "lang": "py",
-    "task": RUN_TURN,
     "shadow": None,
     "eta": None,
     "expires": None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from callflow.celery import Wake, wake
+from callflow.celery import Wake, wake, wake_ring
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Finish, Hear, Open
 
@@ -19,20 +19,58 @@ class Intake:
 
     store: CallStore
 
-    def open(self, call_sid: str, *, site: str | None = None, language: str = "en") -> Open:
-        """A call was received. Twice for one call changes nothing."""
-        return self.store.open(call_sid, site=site, language=language)
+    def open(
+        self,
+        call_sid: str,
+        *,
+        site: str | None = None,
+        language: str = "en",
+        greeting: str = "",
+        alert: str | None = None,
+    ) -> Open:
+        """A call was received. Twice for one call changes nothing.
 
-    def hear(self, call_sid: str, turn: int, text: str) -> tuple[Hear, Wake | None]:
-        """The caller said `text` in `turn` (from 1); an empty text is silence.
-
-        Twice for one turn stores it once. The second word is what became of the message to the
-        workers: None where none was needed, because a worker is about to look anyway. Raises
-        UnknownCall, CallEnded, TurnOutOfOrder, InvalidUtterance: then nothing was stored.
+        `greeting`: what the caller hears first. `alert`: why a human is rung from the start.
         """
-        heard = self.store.hear(call_sid, turn, text)
-        return heard.word, wake(call_sid) if heard.wake else None
+        word = self.store.open(
+            call_sid, site=site, language=language, greeting=greeting, alert=alert
+        )
+        if alert is not None and word is Open.OPENED:
+            wake_ring(call_sid)
+        return word
+
+    def hear(
+        self,
+        call_sid: str,
+        turn: int,
+        text: str,
+        *,
+        digits: str | None = None,
+        understood: bool = True,
+        wants_human: str | None = None,
+        after_loss: bool = False,
+    ) -> tuple[Hear, Wake | None]:
+        """The caller said `text` in `turn` (from 1); an empty text is silence, or keys (`digits`).
+
+        Twice for one turn stores it once; see `Lines.hear` for the rest. The second word is what
+        became of the message to the workers: None where none was needed, because a worker is about
+        to look anyway. Raises UnknownCall, CallEnded, TurnOutOfOrder, InvalidUtterance: then
+        nothing was stored.
+        """
+        heard = self.store.hear(
+            call_sid,
+            turn,
+            text,
+            digits=digits,
+            understood=understood,
+            wants_human=wants_human,
+            after_loss=after_loss,
+        )
+        sent = wake(call_sid) if heard.wake else None
+        if heard.alerted:
+            wake_ring(call_sid)
+        return heard.word, sent
 
     def end(self, call_sid: str, outcome: str) -> Finish:
-        """The call is over (`hung_up`, `resolved`, …). The first outcome stands."""
+        """The line is closed (`hung_up`, `resolved`, …). The first outcome stands."""
         return self.store.end(call_sid, outcome)

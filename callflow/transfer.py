@@ -9,11 +9,12 @@ from __future__ import annotations
 from enum import StrEnum
 
 from callflow.call.deadline import Rung, rung
-from callflow.celery import wake
+from callflow.celery import wake, wake_ring
 from callflow.store.calls import CallStore
-from callflow.store.outcome import Finish, Lease
+from callflow.store.outcome import Lease, Pass
 
-POISON = "the turn has cost too many workers"
+POISON = "poison"
+"""Why a human is rung: the turn has cost too many workers."""
 
 
 class PassedTo(StrEnum):
@@ -33,6 +34,13 @@ def pass_on(store: CallStore, call_sid: str, attempts: int) -> PassedTo:
     return PassedTo.WORKER
 
 
-def to_human(store: CallStore, call_sid: str, reason: str, *, lease: Lease | None = None) -> Finish:
-    """Pass the call to a human. Asked twice, the first reason stands."""
-    return store.transfer(call_sid, reason, lease=lease)
+def to_human(store: CallStore, call_sid: str, reason: str, *, lease: Lease | None = None) -> Pass:
+    """Pass the call to a human and have one rung. Asked twice, the first reason stands.
+
+    What was owed is not: whoever picks up answers it, with the conversation before them.
+    """
+    word = store.handovers.transfer(call_sid, reason, lease=lease)
+    if word is Pass.PASSED:
+        # Lost, the next sweep finds that somebody is to be rung.
+        wake_ring(call_sid)
+    return word

@@ -15,13 +15,13 @@ from enum import StrEnum
 from callflow import transfer
 from callflow.call.deadline import Rung, rung
 from callflow.call.record import CallRecord
-from callflow.celery import wake
+from callflow.celery import wake, wake_ring
 from callflow.errors import CallflowError, LeaseLost
 from callflow.heartbeat import Heartbeat, Hold
 from callflow.responder.protocol import Piece, Responder
 from callflow.sop.protocols import Classifier, Retriever
 from callflow.store.calls import CallStore
-from callflow.store.outcome import Claimed, Commit, Lease, Note, Release
+from callflow.store.outcome import Claimed, Commit, Lease, Note, Pass, Release
 
 
 class TurnOutcome(StrEnum):
@@ -81,8 +81,9 @@ class Turns:
     def _serve(self, record: CallRecord, hold: Hold) -> TurnOutcome:
         step = rung(record.attempts)
         if step is Rung.HUMAN:
-            transfer.to_human(self.store, record.call_sid, transfer.POISON, lease=hold.lease)
-            return TurnOutcome.TRANSFERRED
+            return _PASSED[
+                transfer.to_human(self.store, record.call_sid, transfer.POISON, lease=hold.lease)
+            ]
         prepared = self._retrieved(record, hold.lease)
         spoken, last = self._spoken(prepared, hold, self._responder_for(step))
         return self._committed(prepared, hold, spoken, _marked(last, step))
@@ -120,20 +121,22 @@ class Turns:
         raise UnfinishedReply(f"{type(responder).__name__} ended without a last piece")
 
     def _committed(self, record: CallRecord, hold: Hold, spoken: str, last: Piece) -> TurnOutcome:
-        word = self.store.commit(
+        committed = self.store.commit(
             hold.lease,
             record.answered + 1,
             spoken,
             sop_step=last.sop_step,
             needs_human=last.needs_human,
         )
-        match word:
+        if committed.alerted:
+            wake_ring(record.call_sid)
+        match committed.word:
             case Commit.OK:
                 return TurnOutcome.ANSWERED
             case Commit.MOVED:
                 wake(record.call_sid)
                 return TurnOutcome.ANSWERED
-            case Commit.ENDED | Commit.UNKNOWN:
+            case Commit.ENDED | Commit.UNKNOWN as word:
                 return TurnOutcome(word)
             case Commit.FENCED:
                 return TurnOutcome.LOST
@@ -145,6 +148,15 @@ class Turns:
         released = self.store.hand_back(lease, reason, costs=costs)
         if released.word is Release.RELEASED:
             transfer.pass_on(self.store, lease.call_sid, released.attempts)
+
+
+_PASSED = {
+    Pass.PASSED: TurnOutcome.TRANSFERRED,
+    Pass.AGAIN: TurnOutcome.TRANSFERRED,
+    Pass.FENCED: TurnOutcome.LOST,
+    Pass.ENDED: TurnOutcome.ENDED,
+    Pass.UNKNOWN: TurnOutcome.UNKNOWN,
+}
 
 
 def _marked(last: Piece, step: Rung) -> Piece:

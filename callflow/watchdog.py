@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from callflow.celery import wake
+from callflow.celery import wake, wake_ring
 from callflow.store.calls import CallStore
 from callflow.store.leases import Findings, Leases, Suspect
 from callflow.store.outcome import Finish, Release
@@ -32,6 +32,8 @@ class Sweep:
     to_human: int = 0
     woken: int = 0
     """owed turns whose message was lost"""
+    rung: int = 0
+    """calls whose ladder of humans was to go on"""
     abandoned: int = 0
     """ended because nothing has happened for very long"""
 
@@ -66,6 +68,8 @@ class Watchdog:
         for call_sid, attempts in unclaimed:
             # Behind a backlog nothing is lost: only a call that was taken over jumps the queue.
             wake(call_sid, takeover=attempts > 0)
+        for call_sid in found.rings:
+            wake_ring(call_sid)
         ended = [
             self.store.end(call_sid, "abandoned", now_ms=now_ms) for call_sid in found.abandoned
         ]
@@ -74,6 +78,7 @@ class Watchdog:
             to_worker=passed.count(PassedTo.WORKER),
             to_human=passed.count(PassedTo.HUMAN),
             woken=len(unclaimed),
+            rung=len(found.rings),
             abandoned=ended.count(Finish.FINISHED),
         )
 

@@ -13,8 +13,9 @@ from callflow.celery import TAKEOVER, TURNS, use_broker
 from callflow.settings import load
 from callflow.stack import LocalStack, StackProcess
 from callflow.store.embedded import EmbeddedServer
-from callflow.store.replies import Replies, Reply
+from callflow.store.replies import Replies
 from callflow.store.script import connect
+from callflow.store.standing import Reply
 from tests.parts import Parts
 from tests.waiting import wait_until
 

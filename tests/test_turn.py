@@ -9,6 +9,7 @@ from threading import Event
 
 import pytest
 
+from callflow.call.ladder import fresh
 from callflow.call.record import CallRecord, Draft
 from callflow.call.state import CallState
 from callflow.responder.protocol import Piece
@@ -243,11 +244,11 @@ def test_a_turn_that_kills_the_script_too_ends_at_a_human(call: Parts) -> None:
         call.worker(HELLO, script=Raises(ValueError("poison"))).run(SID)
 
     record = call.record()
-    assert record.call_state is CallState.COMPLETE
+    assert record.call_state is CallState.PENDING
     assert record.handling == "human"
-    assert record.outcome == "transferred"
+    assert record.alert == fresh("poison")
     assert record.said(1, "caller") == "stuck between floors"
-    assert call.worker(HELLO).run(SID) is TurnOutcome.ENDED
+    assert call.worker(HELLO).run(SID) is TurnOutcome.IDLE
 
 
 def test_a_transfer_that_was_cut_short_is_made_good_by_whoever_is_woken(call: Parts) -> None:

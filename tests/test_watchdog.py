@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from callflow.call.ladder import fresh
 from callflow.call.state import CallState
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.keys import EPOCH, SWEPT, call_keys
@@ -127,7 +128,8 @@ def test_the_fourth_worker_that_a_turn_costs_is_the_last(parts: Parts) -> None:
         )
 
     assert parts.record().handling == "human"
-    assert parts.record().call_state is CallState.COMPLETE
+    assert parts.record().alert == fresh("poison")
+    assert not parts.record().owed
 
 
 def _claim_again(parts: Parts, attempt: int) -> None:
@@ -212,7 +214,7 @@ def test_an_understudy_sweeps_when_nobody_has_for_a_second(parts: Parts) -> None
 
 def test_a_sweep_says_what_it_did() -> None:
     assert str(Sweep(reclaimed=2, to_worker=1, to_human=1)) == (
-        "reclaimed=2 to_worker=1 to_human=1 woken=0 abandoned=0"
+        "reclaimed=2 to_worker=1 to_human=1 woken=0 rung=0 abandoned=0"
     )
 
 

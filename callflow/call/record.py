@@ -27,12 +27,24 @@ class Frozen(BaseModel):
 
 
 class ThreadEntry(Frozen):
-    """One thing that was said: by whom, in which turn (from 1), and when it was stored."""
+    """One thing that was said: by whom, in which turn, and when it was stored.
+
+    Turns count from 1; what opens a call is the agent's turn 0. `digits` are keys that the caller
+    pressed instead of speaking. `heard` is what the caller heard of a reply before they spoke into
+    it; None where nobody did.
+    """
 
     role: Role
     turn: int
     text: str
     at: int
+    digits: str | None = None
+    heard: str | None = None
+
+    @property
+    def reached(self) -> str:
+        """The part of it that has reached the other side."""
+        return self.text if self.heard is None else self.heard
 
 
 class Sentence(Frozen):
@@ -77,8 +89,29 @@ class Draft(Frozen):
     text: str
 
 
+class Alert(Frozen):
+    """The ringing of humans for one call, rung by rung of the site's ladder: see `call/ladder.py`.
+
+    `round` counts from 1, `rung` from 0. `ring` names one attempt, so that late word of an earlier
+    one changes nothing. `leg` is the CallSid of the human's line, once the carrier has told it.
+    """
+
+    reason: str
+    state: Literal["due", "ringing", "accepted", "nobody"] = "due"
+    round: int = 1
+    rung: int = 0
+    ring: str | None = None
+    leg: str | None = None
+
+
 class CallRecord(Frozen):
-    """One call as a whole. `heard > answered` means that a reply is owed."""
+    """One call as a whole. `heard > answered` means that a reply is owed.
+
+    `handling` is `human` from the moment at which the agent is silent for good or until a human
+    hands back. `alert` and `alert_due` (when the ladder goes on) tell who is being rung. `cut` is
+    what was heard of a reply that was interrupted before it was whole. `unclear` counts the last
+    turns in a row that were not understood, `lost` the turns that a failover took.
+    """
 
     call_sid: str
     conversation_thread: tuple[ThreadEntry, ...] = ()
@@ -102,6 +135,11 @@ class CallRecord(Frozen):
     draft: Draft | None = None
     handling: Handling = "agent"
     needs_human: str | None = None
+    alert: Alert | None = None
+    alert_due: int | None = None
+    cut: Draft | None = None
+    unclear: int = 0
+    lost: int = 0
     outcome: str | None = None
 
     @property

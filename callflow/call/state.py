@@ -1,6 +1,7 @@
 """The four states of a call and every move between them: one table, and nothing else decides.
 
-`pending` means that nobody works on the call: it waits for the caller, or a reply is owed.
+`pending` means that nobody works on the call: it waits for the caller, or a reply is owed, or a
+human has it (the line is open, and only its end completes the call).
 `in_progress` means that one worker holds it. `incomplete` means that a worker gave it up or fell
 silent: what it had done is in the record, and the next one goes on from there. `complete` is the
 end; nothing leaves it.
@@ -28,13 +29,18 @@ class Event(StrEnum):
     """What can happen to a call once it is open."""
 
     HEAR = "hear"
+    HEAR_AFTER_LOSS = "hear_after_loss"
+    """A turn is heard, and those before it were lost in a failover."""
     CLAIM = "claim"
     BEAT = "beat"
     DRAFT = "draft"
     COMMIT = "commit"
     HAND_BACK = "hand_back"
     RECLAIM = "reclaim"
+    INTERRUPT = "interrupt"
+    ALERT = "alert"
     TRANSFER = "transfer"
+    RESUME = "resume"
     END = "end"
 
 
@@ -62,13 +68,18 @@ _HELD, _FENCED, _ENDED = Refusal.HELD, Refusal.FENCED, Refusal.ENDED
 MOVES: dict[Event, dict[CallState, CallState | Refusal]] = {
     #                 pending        in_progress  incomplete     complete
     Event.HEAR:      {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
+    Event.HEAR_AFTER_LOSS:
+                     {_P: _P,        _I: _P,      _N: _P,        _C: _ENDED},
     Event.CLAIM:     {_P: _I,        _I: _HELD,   _N: _I,        _C: _ENDED},
     Event.BEAT:      {_P: _FENCED,   _I: _I,      _N: _FENCED,   _C: _ENDED},
     Event.DRAFT:     {_P: _FENCED,   _I: _I,      _N: _FENCED,   _C: _ENDED},
     Event.COMMIT:    {_P: _FENCED,   _I: _P,      _N: _FENCED,   _C: _ENDED},
     Event.HAND_BACK: {_P: _FENCED,   _I: _N,      _N: _FENCED,   _C: _ENDED},
     Event.RECLAIM:   {_P: _FENCED,   _I: _N,      _N: _FENCED,   _C: _ENDED},
-    Event.TRANSFER:  {_P: _C,        _I: _C,      _N: _C,        _C: _ENDED},
+    Event.INTERRUPT: {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
+    Event.ALERT:     {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
+    Event.TRANSFER:  {_P: _P,        _I: _P,      _N: _P,        _C: _ENDED},
+    Event.RESUME:    {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
     Event.END:       {_P: _C,        _I: _C,      _N: _C,        _C: _ENDED},
 }  # fmt: skip
 """Event → state now → state then, or the word that refuses it."""

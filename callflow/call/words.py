@@ -24,14 +24,17 @@ class Word(StrEnum):
     RECOVERING = "recovering"
     """The worker fell silent or gave up: another one is about to go on."""
     WITH_A_HUMAN = "with a human"
+    """The agent is silent: a human is on the line, or is being rung to be."""
     ENDED = "ended"
 
 
 def word(record: CallRecord) -> Word:
     """The word for where this call stands."""
+    if record.handling == "human" and record.call_state is not CallState.COMPLETE:
+        return Word.WITH_A_HUMAN
     match record.call_state:
         case CallState.COMPLETE:
-            return Word.WITH_A_HUMAN if record.handling == "human" else Word.ENDED
+            return Word.ENDED
         case CallState.INCOMPLETE:
             return Word.RECOVERING
         case CallState.IN_PROGRESS:

@@ -21,7 +21,8 @@ from callflow.celery import Wake
 from callflow.cli.voice import Voice
 from callflow.errors import CallEnded, CallError, StoreUnavailable, TurnOutOfOrder
 from callflow.store.outcome import Finish, Hear, Open
-from callflow.store.replies import Replies, Reply, Standing
+from callflow.store.replies import Replies
+from callflow.store.standing import Reply, Standing
 
 REPLY_WITHIN_S = 20.0
 """From what was said, or from the last piece of the reply, to the next piece of it."""
@@ -132,7 +133,7 @@ class Conversation:
         """Hear the reply to `turn` as it grows. Raises NoReply."""
         last = asyncio.run(self._hear_reply(turn))
         standing = last.standing or bootstrap.snapshots().read(self.call_sid)
-        if standing.outcome is not None:
+        if standing.outcome is not None or standing.handling == "human":
             self._over(standing)
         elif standing.needs_human not in (None, self._human_told):
             self._human_told = standing.needs_human
@@ -172,6 +173,8 @@ class Conversation:
     def _over(self, record: CallRecord | Standing) -> None:
         self.open = False
         if record.handling == "human":
+            # There is no line here on which the human could speak: for us the call ends.
+            bootstrap.intake().end(self.call_sid, "transferred")
             self._voice.human_took_over(record.needs_human or "unknown")
         else:
             self._voice.ended(record.outcome or "unknown")

@@ -11,7 +11,7 @@ from typing import Protocol
 from callflow.call.record import CallRecord
 from callflow.call.words import word
 from callflow.cli import screen
-from callflow.store.replies import Reply
+from callflow.store.standing import Reply
 
 YOU = "you  ▸ "
 US = "lift ▸ "

@@ -11,94 +11,38 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter
 
-from callflow.call.deadline import Timing
-from callflow.call.record import CallRecord, Handling, SopChunk
-from callflow.call.state import OPENED, Event, moves_row
-from callflow.call.utterance import clean
-from callflow.errors import CallEnded, TurnOutOfOrder, UnknownCall
-from callflow.store.encoding import FRESH, as_json, clock, entry, pairs
+from callflow.call.record import CallRecord, SopChunk
+from callflow.call.state import Event, moves_row
+from callflow.store.encoding import (
+    as_json,
+    clock,
+    entry,
+    fresh_alert,
+    pairs,
+)
 from callflow.store.keys import SAID_CHANNEL, call_keys
+from callflow.store.lines import Lines
 from callflow.store.outcome import (
     Beat,
     Claim,
     Claimed,
     Commit,
-    Finish,
-    Hear,
-    Heard,
+    Committed,
     Lease,
     Note,
-    Open,
     Release,
     Released,
 )
-from callflow.store.script import Invocation, Scripts
+from callflow.store.script import Invocation
 
 _CHUNKS = TypeAdapter(tuple[SopChunk, ...])
 
 
-class CallStore:
-    """The calls of one deployment in one Redis server (or one slot each of a cluster)."""
+class CallStore(Lines):
+    """The calls of one deployment in one Redis server (or one slot each of a cluster).
 
-    def __init__(self, scripts: Scripts, timing: Timing) -> None:
-        self._scripts = scripts
-        self.timing = timing
-
-    def open(
-        self,
-        call_sid: str,
-        *,
-        site: str | None = None,
-        language: str = "en",
-        now_ms: int | None = None,
-    ) -> Open:
-        """Create the record of a call that was received; a second time changes nothing."""
-        keys = call_keys(call_sid)
-        fields = {
-            "call_sid": as_json(call_sid),
-            "call_state": as_json(str(OPENED)),
-            **FRESH,
-            "language": as_json(clean(call_sid, language)),
-            "site": as_json(None if site is None else clean(call_sid, site)),
-        }
-        (word,) = self._scripts.run(
-            "open",
-            (keys.call, keys.journal, keys.shard.active),
-            (call_sid, *pairs(fields), clock(now_ms)),
-        )
-        return Open(word)
-
-    def hear(self, call_sid: str, turn: int, text: str, *, now_ms: int | None = None) -> Heard:
-        """Store what the caller said in `turn` (from 1). Once this returns it is never lost.
-
-        The first text stored for a turn stands; the same turn again is REPEATED. An empty text is
-        silence. Raises UnknownCall, CallEnded, TurnOutOfOrder when `turn` is not the next, and
-        InvalidUtterance: nothing is stored then.
-        """
-        keys = call_keys(call_sid)
-        if turn < 1:
-            raise TurnOutOfOrder(call_sid, turn, 0)
-        word, *rest = self._scripts.run(
-            "hear",
-            (keys.call, keys.thread, keys.journal, keys.shard.owed, keys.shard.active),
-            (
-                moves_row(Event.HEAR),
-                call_sid,
-                turn,
-                entry("caller", turn, clean(call_sid, text)),
-                self.timing.owed_ms,
-                clock(now_ms),
-            ),
-        )
-        match word:
-            case "unknown":
-                raise UnknownCall(call_sid)
-            case "ended":
-                raise CallEnded(call_sid, str(Event.HEAR))
-            case "ahead":
-                raise TurnOutOfOrder(call_sid, turn, int(rest[0]))
-            case _:
-                return Heard(Hear(word), wake=rest == ["wake"])
+    Here stands what workers and the watchdog do to a call; what its line does stands in `Lines`.
+    """
 
     def claim(
         self, call_sid: str, worker: str, claim_id: str, *, now_ms: int | None = None
@@ -152,11 +96,17 @@ class CallStore:
 
     def note_draft(self, lease: Lease, turn: int, text: str, *, now_ms: int | None = None) -> Note:
         """Keep all of the reply to `turn` that has been sent to the caller so far, and say so."""
-        fields = {"draft": as_json({"turn": turn, "text": text})}
-        return self._note(lease, "drafted", SAID_CHANNEL, fields, now_ms)
+        draft = as_json({"turn": turn, "text": text})
+        return self._note(lease, "drafted", SAID_CHANNEL, {"draft": draft}, now_ms, f"\n{draft}")
 
     def _note(
-        self, lease: Lease, what: str, channel: str, fields: Mapping[str, str], now_ms: int | None
+        self,
+        lease: Lease,
+        what: str,
+        channel: str,
+        fields: Mapping[str, str],
+        now_ms: int | None,
+        published: str = "",
     ) -> Note:
         keys = call_keys(lease.call_sid)
         (word,) = self._scripts.run(
@@ -168,6 +118,7 @@ class CallStore:
                 lease.fence,
                 what,
                 channel,
+                published,
                 *pairs(fields),
                 clock(now_ms),
             ),
@@ -183,17 +134,18 @@ class CallStore:
         sop_step: int | None = None,
         needs_human: str | None = None,
         now_ms: int | None = None,
-    ) -> Commit:
+    ) -> Committed:
         """Store the reply to `turn` and let the call go.
 
-        `sop_step` and `needs_human` stay as they are where they are None.
+        `sop_step` and `needs_human` stay as they are where they are None; a reason to fetch a human
+        has one rung.
         """
         keys = call_keys(lease.call_sid)
         learned = {"sop_step": sop_step, "needs_human": needs_human}
         fields = {name: as_json(value) for name, value in learned.items() if value is not None}
-        (word,) = self._scripts.run(
+        word, *alerted = self._scripts.run(
             "commit",
-            (keys.call, keys.thread, keys.journal, keys.shard.leases, keys.shard.owed),
+            (*keys.own, keys.shard.leases, keys.shard.owed, keys.shard.rings),
             (
                 moves_row(Event.COMMIT),
                 lease.call_sid,
@@ -202,11 +154,12 @@ class CallStore:
                 entry("agent", turn, text),
                 self.timing.owed_ms,
                 SAID_CHANNEL,
+                fresh_alert(needs_human),
                 *pairs(fields),
                 clock(now_ms),
             ),
         )
-        return Commit(word)
+        return Committed(Commit(word), alerted == ["alerted"])
 
     def hand_back(
         self, lease: Lease, reason: str, *, costs: bool, now_ms: int | None = None
@@ -252,48 +205,3 @@ class CallStore:
             ),
         )
         return Released(Release(word), int(rest[0]) if rest else 0)
-
-    def transfer(
-        self, call_sid: str, reason: str, *, lease: Lease | None = None, now_ms: int | None = None
-    ) -> Finish:
-        """Complete the call on our side: a human has it. With a lease, only while it is ours."""
-        handling: Handling = "human"
-        fields = {"handling": as_json(handling), "needs_human": as_json(reason)}
-        return self._finish(
-            call_sid, lease, Event.TRANSFER, "transferred", "transferred", reason, fields, now_ms
-        )
-
-    def end(self, call_sid: str, outcome: str, *, now_ms: int | None = None) -> Finish:
-        """Complete the call: hung up, resolved, abandoned. It expires after the completed TTL."""
-        return self._finish(call_sid, None, Event.END, "ended", outcome, outcome, {}, now_ms)
-
-    def _finish(
-        self,
-        call_sid: str,
-        lease: Lease | None,
-        event: Event,
-        line: str,
-        outcome: str,
-        reason: str,
-        fields: Mapping[str, str],
-        now_ms: int | None,
-    ) -> Finish:
-        keys = call_keys(call_sid)
-        shard = keys.shard
-        (word,) = self._scripts.run(
-            "finish",
-            (*keys.own, shard.leases, shard.owed, shard.active, shard.ended),
-            (
-                moves_row(event),
-                call_sid,
-                "" if lease is None else lease.fence,
-                line,
-                as_json(outcome),
-                reason,
-                self.timing.completed_ttl_ms,
-                SAID_CHANNEL,
-                *pairs(fields),
-                clock(now_ms),
-            ),
-        )
-        return Finish(word)

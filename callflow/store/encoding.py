@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from callflow.call.ladder import fresh
+from callflow.call.record import Alert
+
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Made once: `json.dumps` makes an encoder anew for every call with these options."""
 
@@ -20,15 +23,29 @@ def pairs(fields: Mapping[str, str]) -> list[str]:
     return [item for pair in fields.items() for item in pair]
 
 
-def entry(role: str, turn: int, text: str) -> str:
+def entry(role: str, turn: int, text: str, digits: str | None = None) -> str:
     """A thread entry without its time: the script puts the server's in."""
-    return as_json({"role": role, "turn": turn, "text": text})
+    keys = {} if digits is None else {"digits": digits}
+    return as_json({"role": role, "turn": turn, "text": text, **keys})
+
+
+def alert(value: Alert) -> str:
+    """An alert as it is stored; scripts compare it as a whole, letter by letter."""
+    return as_json(value.model_dump())
+
+
+def fresh_alert(reason: str | None) -> str:
+    """What has a human rung for `reason`, as scripts take it: empty where nobody is wanted."""
+    return "" if reason is None else alert(fresh(reason))
 
 
 def clock(now_ms: int | None) -> str:
     """The last argument of every script: empty for the server's own clock."""
     return "" if now_ms is None else str(now_ms)
 
+
+BY_AGENT, BY_HUMAN = '"agent"', '"human"'
+"""Who handles a call, as it is stored."""
 
 FRESH = {
     "assigned_worker": "null",
@@ -43,8 +60,13 @@ FRESH = {
     "sop_step": "0",
     "facts": "{}",
     "draft": "null",
-    "handling": '"agent"',
+    "handling": BY_AGENT,
     "needs_human": "null",
+    "alert": "null",
+    "alert_due": "null",
+    "cut": "null",
+    "unclear": "0",
+    "lost": "0",
     "outcome": "null",
 }
 """The fields of a fresh record as they are stored: each a JSON value."""

@@ -28,6 +28,8 @@ class JournalEntry(BaseModel):
     attempts: int | None = None
     reason: str | None = None
     write: str | None = None
+    rung: int | None = None
+    count: int | None = None
 
 
 class Journal:

@@ -20,8 +20,8 @@ SHARDS = 16
 """Number of hash tags. Fixed: another number would look for every live call in the wrong place."""
 
 SAID_CHANNEL = f"{PREFIX}:said"
-"""Pub/sub: the CallSid of a call that has changed, and with it, behind a line break, the entry of a
-reply that was committed. A hint that may be lost, never the truth."""
+"""Pub/sub: the CallSid of a call that has changed, and with it, behind a line break, the draft that
+has grown or the entry of a reply that was committed. A hint that may be lost, never the truth."""
 
 SWEPT = f"{PREFIX}:swept"
 """Who swept last; expires when the next sweep is overdue, so that an understudy may take it."""
@@ -47,6 +47,8 @@ class ShardKeys:
     """by the time at which the message for an owed turn counts as lost"""
     active: str
     """by the last time anything was said: every call that is not complete"""
+    rings: str
+    """by the time at which the ladder of humans goes on: calls for which somebody is to be rung"""
     ended: str
     """by the end: complete calls whose records can still be read"""
 
@@ -68,7 +70,13 @@ class CallKeys:
 
 def _shard(number: int) -> ShardKeys:
     base = f"{PREFIX}:{{{number:02d}}}"
-    return ShardKeys(f"{base}:leases", f"{base}:owed", f"{base}:active", f"{base}:ended")
+    return ShardKeys(
+        leases=f"{base}:leases",
+        owed=f"{base}:owed",
+        active=f"{base}:active",
+        rings=f"{base}:rings",
+        ended=f"{base}:ended",
+    )
 
 
 ALL_SHARDS: tuple[ShardKeys, ...] = tuple(_shard(number) for number in range(SHARDS))

@@ -20,6 +20,9 @@ from callflow.store.script import Invocation, Scripts, translated
 BATCH = 500
 """Calls of one kind that one sweep takes from one shard; the next sweep is a moment away."""
 
+RING_REWAKE_MS = 2_000
+"""A due ring that was given to a sweep and not moved on for so long has lost its message."""
+
 EPOCH_TTL_S = 7 * 24 * 3600
 
 UNDERSTUDY_AFTER_MS = 1_000
@@ -46,6 +49,8 @@ class Findings:
     """Owed calls past their deadline: see `take_unclaimed`."""
     abandoned: tuple[str, ...]
     """Calls in which nothing has happened for very long."""
+    rings: tuple[str, ...]
+    """Calls for which the ladder of humans is to go on: each is given to one look only."""
     presence_counts: bool
     """False while an absent subscription proves nothing."""
 
@@ -83,21 +88,23 @@ class Leases:
             timing.overdue_ms,
             timing.abandoned_ms,
             BATCH,
+            RING_REWAKE_MS,
             "" if now_ms is None else str(now_ms),
         )
         found = self._scripts.run_all(
             [
-                Invocation("sweep", (shard.leases, shard.owed, shard.active), args)
+                Invocation("sweep", (shard.leases, shard.owed, shard.active, shard.rings), args)
                 for shard in ALL_SHARDS
             ]
         )
         now = int(found[0][0])
-        overdue = [call_sid for _, flat, _, _ in found for call_sid in flat[::2]]
+        overdue = [call_sid for _, flat, *_ in found for call_sid in flat[::2]]
         return Findings(
             now_ms=now,
             suspects=self._suspects(overdue),
-            unclaimed=tuple(sid for _, _, lost, _ in found for sid in lost),
-            abandoned=tuple(sid for _, _, _, gone in found for sid in gone),
+            unclaimed=tuple(sid for _, _, lost, *_ in found for sid in lost),
+            abandoned=tuple(sid for _, _, _, gone, _ in found for sid in gone),
+            rings=tuple(sid for *_, due in found for sid in due),
             presence_counts=self._presence_counts(now) if overdue else True,
         )
 

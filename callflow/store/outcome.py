@@ -27,10 +27,23 @@ class Hear(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """`wake` is True when nobody works on the call and no message for it is on its way."""
+    """`wake`: nobody works on the call and no message for it is on its way. `alerted`: with this a
+    human is to be rung."""
 
     word: Hear
     wake: bool = False
+    alerted: bool = False
+
+
+class Interrupt(StrEnum):
+    """What became of a caller's speaking into a reply."""
+
+    NOTED = "noted"
+    REPEATED = "repeated"
+    """This reply was interrupted before: the first time stands."""
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+    """There is no such call, or no such reply in it."""
 
 
 class Claim(StrEnum):
@@ -93,6 +106,14 @@ class Commit(StrEnum):
     UNKNOWN = "unknown"
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """`alerted`: with this reply a human is to be rung."""
+
+    word: Commit
+    alerted: bool = False
+
+
 class Release(StrEnum):
     """What became of taking a lease off a call."""
 
@@ -112,11 +133,41 @@ class Released:
     attempts: int = 0
 
 
+class Pass(StrEnum):
+    """What became of passing a call to a human."""
+
+    PASSED = "passed"
+    AGAIN = "again"
+    """A human had it already."""
+    FENCED = "fenced"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+class Resume(StrEnum):
+    """What became of giving a call back to the agent."""
+
+    RESUMED = "resumed"
+    AGAIN = "again"
+    """The agent had it."""
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+class Ladder(StrEnum):
+    """What became of a step on the ladder of humans."""
+
+    MOVED = "moved"
+    STALE = "stale"
+    """Somebody else has made a step since it was looked at."""
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
 class Finish(StrEnum):
-    """What became of ending a call or passing it to a human."""
+    """What became of ending a call."""
 
     FINISHED = "finished"
-    FENCED = "fenced"
     ENDED = "ended"
     """It was complete before; its first outcome stands."""
     UNKNOWN = "unknown"

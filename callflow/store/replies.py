@@ -1,13 +1,15 @@
 """Waits for replies: one shared subscription per process, whatever number of callers wait.
 
-What is published is the CallSid of a call that has changed, and with it a reply that was committed:
-it cannot change any more, so it need not be read again. The record is the truth all the same; and
-because a notification may be lost, it is read when none has come for a while.
+What is published is the CallSid of a call that has changed, and with it the draft that has grown or
+the reply that was committed: both were written under the fence, so they need not be read again. The
+record is the truth all the same; and because a notification may be lost, it is read when none has
+come for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -19,28 +21,20 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError
 
-from callflow.call.record import Draft, Frozen, Handling, ThreadEntry
-from callflow.call.state import CallState
+from callflow.call.record import ThreadEntry
 from callflow.errors import UnknownCall
 from callflow.store.keys import SAID_CHANNEL, call_keys
 from callflow.store.script import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, address, translated
+from callflow.store.standing import Reply, Standing
 
 RECENT = 8
 """Thread entries that a waiter reads: its own turn, and a few more said meanwhile."""
 
+_NO_TURN = -1
+"""For an ear that no reply is meant for."""
+
 REREAD_S = 1.0
 """How long a waiter trusts the notifications before it looks into the record itself."""
-
-
-class Standing(Frozen):
-    """Where a call stands while somebody waits for its reply: a few fields of its record."""
-
-    call_state: CallState
-    assigned_worker: str | None
-    handling: Handling
-    needs_human: str | None
-    outcome: str | None
-    draft: Draft | None
 
 
 _ASKED = tuple(Standing.model_fields)
@@ -52,25 +46,6 @@ a millisecond. A hundred at once exhaust redis-py's pool, which then refuses, an
 is unfair: of 500 calls some waited for more than two seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What can be said to the caller of one turn by now.
-
-    `text` grows while the reply is being worded and is final when `done`. `over`: the call is
-    complete and no more text will come from us. `standing` is None where the reply came with its
-    notification and nothing had to be read.
-    """
-
-    text: str
-    done: bool
-    standing: Standing | None = None
-
-    @property
-    def over(self) -> bool:
-        """True when the call is known to be complete."""
-        return self.standing is not None and self.standing.outcome is not None
-
-
 @dataclass(eq=False, slots=True)
 class _Ear:
     """One waiter: what it was told, and that it was told something."""
@@ -78,15 +53,19 @@ class _Ear:
     turn: int
     said: asyncio.Event = field(default_factory=asyncio.Event)
     text: str | None = None
+    done: bool = False
 
     def tell(self, line: str) -> None:
-        """`line`: a reply as it stands in the thread; empty for any other change of the call."""
-        if line:
-            entry = ThreadEntry.model_validate_json(line)
-            if entry.turn != self.turn:
-                return
-            self.text = entry.text
+        """`line`: a draft, or a reply as it stands in the thread; empty for any other change."""
+        if line and not self._told_text(json.loads(line)):
+            return
         self.said.set()
+
+    def _told_text(self, said: dict[str, Any]) -> bool:
+        if said["turn"] != self.turn or self.done:
+            return False
+        self.text, self.done = said["text"], "role" in said
+        return True
 
 
 class Replies:
@@ -163,6 +142,16 @@ class Replies:
         draft = standing.draft
         return Reply(draft.text if draft and draft.turn == turn else "", False, standing)
 
+    @contextmanager
+    def watch(self, call_sid: str) -> Iterator[Watched]:
+        """Notice changes of a call in which nobody waits for a reply."""
+        with self.expect(call_sid, _NO_TURN) as expected:
+            yield Watched(self, call_sid, expected)
+
+    async def standing(self, call_sid: str) -> Standing:
+        """Where the call stands. Raises UnknownCall."""
+        return (await self._ask(call_sid, -1))[0]
+
     async def _ask(self, call_sid: str, since: int) -> tuple[Standing, list[str]]:
         """Where the call stands, and its thread from entry `since` on, in one round trip."""
         keys = call_keys(call_sid)
@@ -233,6 +222,12 @@ class Expected:
                         return reply
         return None
 
+    async def told(self, within_s: float) -> None:
+        """Wait for a notification that was not waited for before, at most so long."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ear.said.wait(), within_s)
+        self._ear.said.clear()
+
     async def _told_something(self) -> None:
         """Wait for a notification, or until it is time not to trust in one."""
         with suppress(TimeoutError):
@@ -240,9 +235,24 @@ class Expected:
 
     async def _reply(self) -> Reply:
         self._ear.said.clear()
-        if self._ear.text is not None:
-            return Reply(self._ear.text, True)
+        text, self._ear.text = self._ear.text, None
+        if text is not None:
+            return Reply(text, self._ear.done)
         return await self._replies.read(self._call_sid, self._ear.turn)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A call that one waiter keeps an eye on."""
+
+    replies: Replies
+    call_sid: str
+    expected: Expected
+
+    async def change(self, within_s: float) -> Standing:
+        """Where the call stands after its next change, or after so long without one."""
+        await self.expected.told(within_s)
+        return await self.replies.standing(self.call_sid)
 
 
 def _reply_in(thread: list[str], turn: int) -> str | None:

@@ -67,7 +67,12 @@ def source(script: str) -> tuple[str, str]:
     return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def connect(url: str) -> redis.Redis:
+def connect(
+    url: str,
+    *,
+    connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    answer_timeout_s: float = ANSWER_TIMEOUT_S,
+) -> redis.Redis:
     """A client for `url` that connects on first use, and whose waits all have an end.
 
     Raises SettingsError for what is no address.
@@ -77,8 +82,8 @@ def connect(url: str) -> redis.Redis:
             url,
             decode_responses=True,
             protocol=2,
-            socket_connect_timeout=CONNECT_TIMEOUT_S,
-            socket_timeout=ANSWER_TIMEOUT_S,
+            socket_connect_timeout=connect_timeout_s,
+            socket_timeout=answer_timeout_s,
             socket_keepalive=True,
             health_check_interval=10,
             retry=Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), RETRIES),

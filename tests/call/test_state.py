@@ -40,10 +40,17 @@ def test_a_held_call_is_given_to_nobody_else() -> None:
     assert after(Event.CLAIM, CallState.IN_PROGRESS) is Refusal.HELD
 
 
-@pytest.mark.parametrize("event", [Event.END, Event.TRANSFER])
 @pytest.mark.parametrize("state", [state for state in CallState if state != CallState.COMPLETE])
-def test_a_call_can_end_in_any_state(event: Event, state: CallState) -> None:
-    assert after(event, state) is CallState.COMPLETE
+def test_a_call_can_end_in_any_state(state: CallState) -> None:
+    assert after(Event.END, state) is CallState.COMPLETE
+
+
+@pytest.mark.parametrize("event", [Event.TRANSFER, Event.HEAR_AFTER_LOSS])
+@pytest.mark.parametrize("state", [state for state in CallState if state != CallState.COMPLETE])
+def test_no_worker_holds_a_call_that_passed_to_a_human_or_lost_its_turn(
+    event: Event, state: CallState
+) -> None:
+    assert after(event, state) is CallState.PENDING
 
 
 def test_every_state_can_be_reached_from_the_first() -> None:

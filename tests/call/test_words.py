@@ -28,7 +28,8 @@ def record(state: CallState, **fields: Any) -> CallRecord:
         (CallState.IN_PROGRESS, {"heard": 1}, Word.ANSWERING),
         (CallState.INCOMPLETE, {"heard": 1}, Word.RECOVERING),
         (CallState.COMPLETE, {}, Word.ENDED),
-        (CallState.COMPLETE, {"handling": "human"}, Word.WITH_A_HUMAN),
+        (CallState.COMPLETE, {"handling": "human"}, Word.ENDED),
+        (CallState.PENDING, {"handling": "human"}, Word.WITH_A_HUMAN),
     ],
 )
 def test_every_state_has_a_word(state: CallState, fields: dict[str, Any], expected: Word) -> None:

@@ -88,7 +88,7 @@ def test_a_call_that_passes_to_a_human_says_so_and_ends(cli: Cli, staffed_url: s
     sid = call_sid()
     calling = cli.start("call", "--call-sid", sid)
     wait_until(lambda: record(staffed_url, sid), "the call to be opened")
-    store_at(staffed_url).transfer(sid, "smoke in the lift")
+    store_at(staffed_url).handovers.transfer(sid, "smoke in the lift")
     called = cli.finish(calling, b"are you there?\nhello?\n")
     assert called.code == 0
     assert "a human has this call now: smoke in the lift" in called.err

@@ -52,11 +52,18 @@ def test_no_calls_are_an_empty_array(cli: Cli, redis_url: str) -> None:
 
 def test_ended_calls_are_listed_on_request(cli: Cli, redis_url: str) -> None:
     claimed(redis_url, "CA1")
-    store_at(redis_url).transfer("CA1", "fire")
+    store_at(redis_url).end("CA1", "hung_up")
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     assert cli.run("calls", "ls", "--json").json == []
     assert [each["call_sid"] for each in cli.run("calls", "ls", "--all", "--json").json] == ["CA1"]
-    assert "with a human" in cli.run("calls", "ls", "--all").out
+    assert "ended" in cli.run("calls", "ls", "--all").out
+
+
+def test_a_call_that_a_human_has_is_still_a_call(cli: Cli, redis_url: str) -> None:
+    claimed(redis_url, "CA1")
+    store_at(redis_url).handovers.transfer("CA1", "fire")
+    cli.set("CALLFLOW_REDIS_URL", redis_url)
+    assert "with a human" in cli.run("calls", "ls").out
 
 
 def test_the_list_is_limited(cli: Cli, redis_url: str) -> None:

@@ -26,6 +26,7 @@ class ModelCall:
     thread: list[tuple[str, int, str]] = field(default_factory=list)
     committed_by: dict[int, int] = field(default_factory=dict)
     refused: int = 0
+    human: bool = False
 
     def _move(self, event: Event) -> str | None:
         then = after(event, self.state)
@@ -54,6 +55,8 @@ class ModelCall:
             return "ahead"
         self.heard = turn
         self.thread.append(("caller", turn, text))
+        if self.human:
+            self.answered = turn
         return "heard"
 
     def claim(self, worker: str, claim_id: str, now: int) -> str:
@@ -106,11 +109,30 @@ class ModelCall:
         self.attempts += costs
         return "released"
 
-    def finish(self, event: Event, fence: int | None) -> str:
-        then = after(event, self.state)
+    def transfer(self, fence: int | None) -> str:
+        then = after(Event.TRANSFER, self.state)
         if isinstance(then, Refusal):
             return str(then)
         if fence is not None and fence != self.fence:
             return "fenced"
+        if self.human:
+            return "again"
+        self.state, self.holder, self.human, self.draft = then, None, True, None
+        self.answered, self.attempts, self.fence = self.heard, 0, self.fence + 1
+        return "passed"
+
+    def resume(self) -> str:
+        then = after(Event.RESUME, self.state)
+        if isinstance(then, Refusal):
+            return str(then)
+        if not self.human:
+            return "again"
+        self.state, self.human = then, False
+        return "resumed"
+
+    def end(self) -> str:
+        then = after(Event.END, self.state)
+        if isinstance(then, Refusal):
+            return str(then)
         self.state, self.holder = then, None
         return "finished"

@@ -61,6 +61,8 @@ def test_the_record_read_as_a_whole_is_the_customers_json_object(parts_on_each: 
         "turn": 1,
         "text": "¿hola? 😀",
         "at": 2000,
+        "digits": None,
+        "heard": None,
     }
     assert shown["call_state"] == "pending"
     assert shown["assigned_worker"] is None
@@ -186,7 +188,7 @@ def test_a_scripts_absence_on_the_server_costs_a_round_trip_and_nothing_else(par
 
     assert parts.store.beat(lease) == ["beaten"]
     parts.client.script_flush()
-    assert parts.store.commit(lease, 1, "Hello.") == "ok"
+    assert parts.store.commit(lease, 1, "Hello.").word == "ok"
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:

@@ -122,7 +122,7 @@ class CallProtocol(RuleBasedStateMachine):
         lease = self._lease(back)
         turn = self.model.answered + ahead
         for _ in range(1 + twice):
-            word = self.store.commit(lease, turn, text, now_ms=self.now)
+            word = self.store.commit(lease, turn, text, now_ms=self.now).word
             assert word == self.model.commit(lease.fence, turn, text)
 
     @precondition(lambda self: self.leases)
@@ -145,18 +145,24 @@ class CallProtocol(RuleBasedStateMachine):
 
     @rule(by_holder=st.booleans(), back=st.integers(0, 3), dice=st.integers(0, 5))
     def transfer(self, by_holder: bool, back: int, dice: int) -> None:
-        if dice == 0:  # The call would be over too soon in most runs.
+        if dice == 0:  # The agent would have nothing more to do in most runs.
             lease = self._lease(back) if by_holder and self.leases else None
-            word = self.store.transfer(SID, "asked", lease=lease, now_ms=self.now)
+            word = self.store.handovers.transfer(SID, "asked", lease=lease, now_ms=self.now)
             fence = lease.fence if lease else None
-            assert word == self.model.finish(Event.TRANSFER, fence)
+            assert word == self.model.transfer(fence)
+
+    @rule(twice=TWICE, over=st.booleans())
+    def resume(self, twice: bool, over: bool) -> None:
+        for _ in range(1 + twice):
+            word = self.store.handovers.resume(SID, "left", over=over, now_ms=self.now)
+            assert word == self.model.resume()
 
     @rule(dice=st.integers(0, 8), twice=TWICE)
     def end(self, dice: int, twice: bool) -> None:
         if dice == 0:
             for _ in range(1 + twice):
                 word = self.store.end(SID, "hung_up", now_ms=self.now)
-                assert word == self.model.finish(Event.END, None)
+                assert word == self.model.end()
 
     @invariant()
     def the_record_is_what_the_protocol_says(self) -> None:

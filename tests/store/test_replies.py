@@ -9,7 +9,8 @@ import pytest
 
 from callflow.errors import UnknownCall
 from callflow.store.outcome import Claimed, Lease
-from callflow.store.replies import RECENT, Replies, Reply
+from callflow.store.replies import RECENT, Replies
+from callflow.store.standing import Reply
 from tests.parts import SID, Parts
 
 
@@ -116,7 +117,7 @@ def test_the_end_of_the_call_ends_the_waiting(parts: Parts, redis_url: str) -> N
 
     async def story(replies: Replies) -> None:
         with replies.expect(SID, 1) as expected:
-            parts.store.transfer(SID, "asked for a person")
+            parts.store.handovers.transfer(SID, "asked for a person")
             reply = await expected.wait(5)
             assert reply is not None
             assert reply.over

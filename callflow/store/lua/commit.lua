@@ -1,11 +1,12 @@
 -- Store the reply to a turn and let the call go.
--- KEYS  1 call  2 thread  3 journal  4 leases  5 owed
+-- KEYS  1 call  2 thread  3 journal  4 leases  5 owed  6 rings
 -- ARGV  1 moves  2 CallSid  3 fence  4 turn  5 thread entry without its time  6 owed_ms
---       7 channel  8 …  pairs of field, JSON value  last now_ms or ''
--- Says  ok | moved (stored, and the caller has said more: wake again) | fenced | unknown
---       | a refusal of the table
-local state, fence, heard, answered = unpack(redis.call(
-  'HMGET', KEYS[1], 'call_state', 'fence', 'heard', 'answered'))
+--       7 channel  8 a fresh alert as JSON: a human is wanted; or ''
+--       9 …  pairs of field, JSON value  last now_ms or ''
+-- Says  ok | moved (stored, and the caller has said more: wake again), each with alerted | calm
+--       | fenced | unknown | a refusal of the table
+local state, fence, heard, answered, cut = unpack(redis.call(
+  'HMGET', KEYS[1], 'call_state', 'fence', 'heard', 'answered', 'cut'))
 if not state then
   return {'unknown'}
 end
@@ -13,7 +14,7 @@ heard, answered = tonumber(heard), tonumber(answered)
 local turn = tonumber(ARGV[4])
 -- Same fence and already answered: our own first run did it and its answer was lost.
 if fence == ARGV[3] and answered >= turn then
-  return {heard > answered and 'moved' or 'ok'}
+  return {heard > answered and 'moved' or 'ok', 'calm'}
 end
 local row = move(ARGV[1], state)
 local now = clock(ARGV[#ARGV])
@@ -24,19 +25,28 @@ if row.refuse or fence ~= ARGV[3] or turn ~= answered + 1 then
   return {word}
 end
 local fields = {}
-for i = 8, #ARGV - 1 do
+for i = 9, #ARGV - 1 do
   fields[#fields + 1] = ARGV[i]
 end
 local reply = stamped(ARGV[5], now)
+local cut_turn, cut_text = string.match(cut or '', '^{"turn":(%d+),"text":(.*)}$')
+if cut_turn == ARGV[4] then
+  reply = string.sub(reply, 1, -2) .. ',"heard":' .. cut_text .. '}'
+end
 redis.call('RPUSH', KEYS[2], reply)
 redis.call('HSET', KEYS[1], 'call_state', '"' .. row.to .. '"', 'answered', turn,
-  'assigned_worker', 'null', 'attempts', 0, 'draft', 'null', 'updated_at', now, unpack(fields))
+  'assigned_worker', 'null', 'attempts', 0, 'draft', 'null', 'cut', 'null', 'updated_at', now,
+  unpack(fields))
 redis.call('ZREM', KEYS[4], ARGV[2])
 journal(KEYS[3], now, 'committed', 'turn', turn, 'fence', fence)
 redis.call('PUBLISH', ARGV[7], ARGV[2] .. '\n' .. reply)
+local alerted = 'calm'
+if alarm(now, ARGV[2], KEYS[1], KEYS[3], KEYS[6], ARGV[8]) then
+  alerted = 'alerted'
+end
 if heard > turn then
   redis.call('HSET', KEYS[1], 'owed_since', now)
   redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[2])
-  return {'moved'}
+  return {'moved', alerted}
 end
-return {'ok'}
+return {'ok', alerted}

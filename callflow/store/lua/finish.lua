@@ -1,10 +1,9 @@
--- Complete a call: it ended, or it passed to a human. Its keys get their lifetime here.
--- KEYS  1 call  2 thread  3 journal  4 leases  5 owed  6 active  7 ended
--- ARGV  1 moves  2 CallSid  3 fence of the holder that asks, or ''  4 event (ended, transferred)
---       5 outcome as JSON  6 reason  7 completed_ttl_ms  8 channel
---       9 …  pairs of field, JSON value  last now_ms or ''
--- Says  finished | fenced | unknown | a refusal of the table
-local state, fence = unpack(redis.call('HMGET', KEYS[1], 'call_state', 'fence'))
+-- Complete a call: its line is closed. Its keys get their lifetime here.
+-- KEYS  1 call  2 thread  3 journal  4 leases  5 owed  6 active  7 rings  8 ended
+-- ARGV  1 moves  2 CallSid  3 outcome as JSON  4 reason  5 completed_ttl_ms  6 channel
+--       7 now_ms or ''
+-- Says  finished | unknown | a refusal of the table
+local state = redis.call('HGET', KEYS[1], 'call_state')
 if not state then
   redis.call('ZREM', KEYS[6], ARGV[2])
   return {'unknown'}
@@ -13,24 +12,17 @@ local row = move(ARGV[1], state)
 if row.refuse then
   return {row.refuse}
 end
-if ARGV[3] ~= '' and fence ~= ARGV[3] then
-  return {'fenced'}
-end
-local now = clock(ARGV[#ARGV])
-local fields = {}
-for i = 9, #ARGV - 1 do
-  fields[#fields + 1] = ARGV[i]
-end
+local now = clock(ARGV[7])
 redis.call('HSET', KEYS[1], 'call_state', '"' .. row.to .. '"', 'assigned_worker', 'null',
-  'outcome', ARGV[5], 'updated_at', now, unpack(fields))
-for i = 4, 6 do
+  'outcome', ARGV[3], 'updated_at', now)
+for i = 4, 7 do
   redis.call('ZREM', KEYS[i], ARGV[2])
 end
-journal(KEYS[3], now, ARGV[4], 'reason', ARGV[6])
-redis.call('ZREMRANGEBYSCORE', KEYS[7], '-inf', now - ARGV[7])
-redis.call('ZADD', KEYS[7], now, ARGV[2])
-for _, key in ipairs({KEYS[1], KEYS[2], KEYS[3], KEYS[7]}) do
-  redis.call('PEXPIRE', key, ARGV[7])
+journal(KEYS[3], now, 'ended', 'reason', ARGV[4])
+redis.call('ZREMRANGEBYSCORE', KEYS[8], '-inf', now - ARGV[5])
+redis.call('ZADD', KEYS[8], now, ARGV[2])
+for _, key in ipairs({KEYS[1], KEYS[2], KEYS[3], KEYS[8]}) do
+  redis.call('PEXPIRE', key, ARGV[5])
 end
-redis.call('PUBLISH', ARGV[8], ARGV[2])
+redis.call('PUBLISH', ARGV[6], ARGV[2])
 return {'finished'}

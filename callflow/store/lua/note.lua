@@ -1,7 +1,8 @@
 -- Write fields of a turn that is being worked on: what was retrieved, what has been said so far.
 -- KEYS  1 call  2 journal
 -- ARGV  1 moves  2 CallSid  3 fence  4 what is noted (drafted, retrieved)  5 channel or ''
---       6 …  pairs of field, JSON value  last now_ms or ''
+--       6 what is published behind the CallSid
+--       7 …  pairs of field, JSON value  last now_ms or ''
 -- Says  noted | fenced | unknown | a refusal of the table
 local state, fence = unpack(redis.call('HMGET', KEYS[1], 'call_state', 'fence'))
 if not state then
@@ -15,7 +16,7 @@ if row.refuse or fence ~= ARGV[3] then
   return {word}
 end
 local fields, changed = {}, false
-for i = 6, #ARGV - 2, 2 do
+for i = 7, #ARGV - 2, 2 do
   fields[#fields + 1] = ARGV[i]
   fields[#fields + 1] = ARGV[i + 1]
   changed = changed or redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1]
@@ -25,7 +26,7 @@ if changed then
   redis.call('HSET', KEYS[1], 'updated_at', now, unpack(fields))
   journal(KEYS[2], now, ARGV[4], 'fence', fence)
   if ARGV[5] ~= '' then
-    redis.call('PUBLISH', ARGV[5], ARGV[2])
+    redis.call('PUBLISH', ARGV[5], ARGV[2] .. ARGV[6])
   end
 end
 return {'noted'}

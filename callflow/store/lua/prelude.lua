@@ -28,3 +28,15 @@ end
 local function stamped(entry, at)
   return string.sub(entry, 1, -2) .. ',"at":' .. at .. '}'
 end
+
+-- Have a human rung, unless one is being rung or has the call already. `alert` is a fresh alert as
+-- JSON, '' when nobody is wanted; its time is now, so the next sweep finds it whatever happens.
+local function alarm(now, sid, call, line, rings, alert)
+  if alert == '' or (redis.call('HGET', call, 'alert') or 'null') ~= 'null' then
+    return false
+  end
+  redis.call('HSET', call, 'alert', alert, 'alert_due', now)
+  redis.call('ZADD', rings, now, sid)
+  journal(line, now, 'alerted', 'reason', cjson.decode(alert).reason)
+  return true
+end
