@@ -17,7 +17,9 @@ from callflow.responder.echo import EchoResponder
 from callflow.responder.paced import PacedResponder
 from callflow.responder.protocol import Responder
 from callflow.responder.scripted import ScriptedResponder
+from callflow.ringing import Ringing
 from callflow.settings import Settings
+from callflow.sites.directory import Sites
 from callflow.sop.classifier import LexicalClassifier
 from callflow.sop.library import SopLibrary
 from callflow.sop.retriever import LexicalRetriever
@@ -28,6 +30,7 @@ from callflow.store.presence import Presence
 from callflow.store.script import Client, Scripts, connect
 from callflow.store.snapshot import Snapshots
 from callflow.turn import Turns
+from callflow.twilio.rest import Telephone
 from callflow.watchdog import Watchdog
 
 
@@ -81,6 +84,30 @@ def intake() -> Intake:
 
 
 @cache
+def sites() -> Sites:
+    """The lifts and whom to ring for them; none where no file is named. Raises SitesError."""
+    path = settings().sites
+    return Sites(()) if path is None else Sites.load(path)
+
+
+@cache
+def telephone() -> Telephone | None:
+    """The carrier's REST API; None where its credentials are not set."""
+    known = settings()
+    if known.twilio_account_sid is None or known.twilio_auth_token is None:
+        return None
+    return Telephone(
+        known.twilio_account_sid, known.twilio_auth_token.get_secret_value(), known.twilio_api_url
+    )
+
+
+@cache
+def ringing() -> Ringing:
+    """For a process that rings humans."""
+    return Ringing(store().handovers, sites(), telephone(), settings().public_url)
+
+
+@cache
 def watchdog() -> Watchdog:
     """For a process that sweeps."""
     return Watchdog(store(), leases())
@@ -118,7 +145,10 @@ def _responder(script: ScriptedResponder) -> Responder:
 
 def forget() -> None:
     """Build everything anew when it is next asked for: after a fork, or for another server."""
-    for built in (settings, client, store, leases, snapshots, journal, intake, watchdog, turns):
+    for built in (
+        *(settings, client, store, leases, snapshots, journal, intake, watchdog, turns),
+        *(sites, telephone, ringing),
+    ):
         built.cache_clear()
 
 

@@ -11,11 +11,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    SecretStr,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -59,6 +61,30 @@ class Settings(BaseModel):
     completed_ttl_s: float = Field(1800.0, ge=1, le=MONTH_S)
     """How long the record of a complete call can still be read."""
 
+    public_url: str | None = None
+    """Where the carrier reaches us (https://…, a path may follow), as it signs it."""
+    twilio_account_sid: str | None = Field(None, pattern=r"^AC[0-9a-fA-F]{32}$")
+    twilio_auth_token: SecretStr | None = None
+    """Signs webhooks and opens the REST API."""
+    twilio_auth_token_2: SecretStr | None = None
+    """A second token that webhooks may be signed with, while the first is being changed."""
+    twilio_shared_key: SecretStr | None = None
+    """Secret of the key that webhooks are signed with where they announce SHA-256."""
+    twilio_api_url: str | None = None
+    """In place of https://api.twilio.com: a carrier simulator."""
+    sites: Path | None = None
+    """YAML or CSV: which number is which lift, and whom to ring for it."""
+    voice: Literal["gather", "relay"] = "gather"
+    """How calls are spoken where a site does not say: webhooks, or a ConversationRelay socket."""
+    reply_wait_s: float = Field(3.5, ge=0.5, le=10)
+    """A reply that is not there after so long: the caller hears a holding phrase."""
+    outage_transfer_s: float = Field(10.0, ge=1, le=120)
+    """The server that holds the calls is gone for so long: the caller is put through to a human."""
+    speech_letters_per_s: float = Field(15.0, ge=1, le=1000)
+    """How fast the carrier's voice speaks: tells what was heard when a line broke."""
+    unsigned: bool = False
+    """Development only, on loopback: believe webhooks that nobody has signed."""
+
     sop_dir: Path | None = None
     """The operator's own procedures: they replace and extend those that callflow brings."""
     responder: Literal["scripted", "echo"] = "scripted"
@@ -87,6 +113,24 @@ class Settings(BaseModel):
                 + ", ".join(f"{scheme}://" for scheme in schemes)
             )
         return url
+
+    @field_validator("public_url", "twilio_api_url")
+    @classmethod
+    def _is_a_base_url(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        if parts.scheme not in ("https", "http") or not parts.hostname:
+            raise ValueError("is no base address: write it like https://voice.example.org")
+        if parts.query or parts.fragment:
+            raise ValueError("has a query or a fragment: write only scheme, host and path")
+        return url.rstrip("/")
+
+    @property
+    def webhook_tokens(self) -> tuple[str, ...]:
+        """The auth tokens that a webhook may be signed with."""
+        given = (self.twilio_auth_token, self.twilio_auth_token_2)
+        return tuple(token.get_secret_value() for token in given if token is not None)
 
     @property
     def queue_url(self) -> str | None:

@@ -117,6 +117,11 @@ class LocalStack:
         """A scheduler that asks for sweeps."""
         return self._celery(name, "beat", "-l", self.log_level, "--pidfile=")
 
+    def start_web(self, port: int, name: str = "web") -> StackProcess:
+        """A process that answers calls, on loopback."""
+        command = [sys.executable, "-m", "callflow", "web", f"--port={port}"]
+        return self.start(name, [*command, f"--log-level={self.log_level.lower()}"])
+
     def start_flower(self, port: int, name: str = "flower") -> StackProcess:
         """The Celery dashboard on loopback; FLOWER_BASIC_AUTH must be in `env`."""
         return self._celery(

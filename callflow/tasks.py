@@ -5,13 +5,19 @@ from __future__ import annotations
 from celery import Task
 
 from callflow import bootstrap
-from callflow.celery import RUN_TURN, SWEEP, app
+from callflow.celery import RING, RUN_TURN, SWEEP, app
 
 
 @app.task(name=RUN_TURN, bind=True)  # type: ignore[untyped-decorator]
 def run_turn(self: Task, call_sid: str) -> str:
     """One conversational turn of one call."""
     return bootstrap.turns(self.request.hostname).run(call_sid)
+
+
+@app.task(name=RING)  # type: ignore[untyped-decorator]
+def ring(call_sid: str) -> str:
+    """One step on the ladder of humans of one call."""
+    return str(bootstrap.ringing().ring(call_sid))
 
 
 @app.task(name=SWEEP, bind=True)  # type: ignore[untyped-decorator]

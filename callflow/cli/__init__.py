@@ -8,7 +8,21 @@ from __future__ import annotations
 
 import typer
 
-from callflow.cli import call, calls_ls, calls_show, calls_watch, demo, doctor, sop_check, sweep, up
+from callflow.cli import (
+    call,
+    calls_ls,
+    calls_show,
+    calls_watch,
+    demo,
+    doctor,
+    sites_check,
+    sop_check,
+    sweep,
+    twilio_fallback,
+    twilio_setup,
+    up,
+    web,
+)
 from callflow.cli.failure import PlainErrors
 
 app = typer.Typer(
@@ -22,16 +36,24 @@ app = typer.Typer(
 )
 calls = typer.Typer(no_args_is_help=True, help="Look at calls: list them, read one, watch all.")
 sop = typer.Typer(no_args_is_help=True, help="Standard operating procedures.")
+sites = typer.Typer(no_args_is_help=True, help="Lifts, and whom to ring for them.")
+twilio = typer.Typer(no_args_is_help=True, help="What the carrier must be told.")
 
 app.command("demo")(demo.demo)
 app.command("up")(up.up)
+app.command("web")(web.web)
 app.command("call")(call.call)
 app.add_typer(calls, name="calls")
 app.command("doctor")(doctor.doctor)
 app.command("sweep")(sweep.sweep)
 app.add_typer(sop, name="sop")
+app.add_typer(sites, name="sites")
+app.add_typer(twilio, name="twilio")
 
 calls.command("ls")(calls_ls.ls)
 calls.command("show")(calls_show.show)
 calls.command("watch")(calls_watch.watch)
 sop.command("check")(sop_check.check)
+sites.command("check")(sites_check.check)
+twilio.command("fallback")(twilio_fallback.fallback)
+twilio.command("setup")(twilio_setup.setup)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from callflow import bootstrap
 from callflow.cli import screen, server
+from callflow.cli.exchange import Exchange, handed_out
 from callflow.cli.supervision import ProcessPart, ServerPart, Supervisor
 from callflow.errors import CallflowError, StoreUnavailable
 from callflow.stack import LocalStack, StackProcess
@@ -31,14 +32,12 @@ READY_WITHIN_S = 30.0
 POLL_S = 0.1
 
 
-class FlowerPortTaken(CallflowError):
-    """Another program listens where Flower should."""
+class PortTaken(CallflowError):
+    """Another program listens where one of our processes should."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, who: str, way_out: str) -> None:
         self.port = port
-        super().__init__(
-            f"port {port} is taken: choose another for Flower with --flower-port, or --no-flower"
-        )
+        super().__init__(f"port {port} is taken: choose another for {who} with {way_out}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,7 @@ class Local:
         self._parts: list[ProcessPart] = []
         self._embedded: EmbeddedServer | None = None
         self._flower: tuple[int, str] | None = None
+        self._exchange: Exchange | None = None
 
     @property
     def log_dir(self) -> Path:
@@ -94,9 +94,14 @@ class Local:
         refuse_unfit(bootstrap.client())
         return url
 
-    def start_processes(self, flower_port: int | None = None) -> None:
-        """Start workers, watchdog and beat, and Flower on `flower_port`."""
+    def start_processes(
+        self, flower_port: int | None = None, exchange: Exchange | None = None
+    ) -> None:
+        """Start workers, watchdog and beat; Flower on `flower_port`, the web process that
+        `exchange` plans."""
         env = {server.URL_VARIABLE: os.environ[server.URL_VARIABLE]}
+        if exchange is not None:
+            env |= exchange.env
         if flower_port is not None:
             self._flower = flower_port, os.environ.get(FLOWER_AUTH) or _credentials()
             env[FLOWER_AUTH] = self._flower[1]
@@ -109,6 +114,11 @@ class Local:
             )
         self._start("watchdog", stack.start_watchdog)
         self._start("beat", stack.start_beat)
+        if exchange is not None:
+            self._exchange = exchange
+            self._start("web", partial(stack.start_web, exchange.port))
+            if self._here is not None:
+                self._running.enter_context(handed_out(exchange, self._here))
         if flower_port is not None:
             self._start("flower", partial(stack.start_flower, flower_port))
 
@@ -134,9 +144,18 @@ class Local:
         leases = bootstrap.leases()
         try:
             present = {name.partition("@")[0] for name in leases.present_now()}
-            return present.issuperset(self._size.names) and leases.last_sweep() is not None
+            swept = leases.last_sweep() is not None
+            return swept and present.issuperset(self._size.names) and self._answers_calls()
         except StoreUnavailable:
             return False
+
+    def _answers_calls(self) -> bool:
+        """True when the web process is there, or there is to be none."""
+        if self._exchange is None:
+            return True
+        with socket.socket() as probe:
+            probe.settimeout(POLL_S)
+            return probe.connect_ex(("127.0.0.1", self._exchange.port)) == 0
 
     def description(self) -> Iterator[tuple[str, str]]:
         """What runs where, as name and words. The user's own Flower password is among them."""
@@ -155,6 +174,8 @@ class Local:
     def _detail(self, name: str) -> str:
         if name in self._size.names:
             return f"{screen.counted(self._size.slots, 'slot')} ({self._size.pool})"
+        if name == "web" and self._exchange is not None:
+            return f"http://127.0.0.1:{self._exchange.port}, known as {self._exchange.public_url}"
         if name == "flower" and self._flower is not None:
             port, credentials = self._flower
             user, _, password = credentials.partition(":")
@@ -163,20 +184,30 @@ class Local:
 
 
 def flower_port(port: int) -> int | None:
-    """The port for Flower; None, and a notice, when it is not installed.
-
-    Raises FlowerPortTaken: found out later, it would be one line in a log.
-    """
+    """The port for Flower; None, and a notice, when it is not installed. Raises PortTaken."""
     if importlib.util.find_spec("flower") is None:
         screen.note("no Flower: it is not installed (pip install 'callflow[flower]')")
         return None
+    return _free(port, "Flower", "--flower-port, or --no-flower")
+
+
+def web_port(port: int) -> int | None:
+    """The port for the web process; None, and a notice, when it is missing. Raises PortTaken."""
+    if importlib.util.find_spec("uvicorn") is None:
+        screen.note("no telephone: it is not installed (pip install 'callflow[web]')")
+        return None
+    return _free(port, "the web process", "--web-port, or --no-web")
+
+
+def _free(port: int, who: str, way_out: str) -> int:
+    """The port, or PortTaken: found out later, it would be one line in a log."""
     with socket.socket() as probe:
         # As Flower does, so that a port whose last connections are fading away is no obstacle.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise FlowerPortTaken(port) from error
+            raise PortTaken(port, who, way_out) from error
     return port
 
 

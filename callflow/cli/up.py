@@ -34,19 +34,23 @@ def up(
     flower_port: Annotated[
         int, typer.Option(min=1, max=65535, help="Port of Flower, the Celery dashboard.")
     ] = 5555,
+    web_port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port of the web process, which answers calls.")
+    ] = 8000,
+    no_web: Annotated[bool, typer.Option("--no-web", help="No telephone.")] = False,
     no_flower: Annotated[bool, typer.Option("--no-flower", help="No dashboard.")] = False,
     data_dir: Annotated[
         Path | None,
         typer.Option(help="Where the server's data and the logs are.", show_default=".callflow"),
     ] = None,
 ) -> None:
-    """Start server, workers, watchdog, beat and Flower here; Ctrl-C ends all of it.
+    """Start server, workers, watchdog, beat, web process and Flower here; Ctrl-C ends all of it.
 
     A part that dies is started again. With CALLFLOW_REDIS_URL the calls are on that server; else
     one is started that keeps them in the data directory.
     """
     from callflow import bootstrap
-    from callflow.cli import local
+    from callflow.cli import exchange, local
 
     if data_dir is not None:
         os.environ["CALLFLOW_DATA_DIR"] = str(data_dir)
@@ -57,9 +61,11 @@ def up(
     with _told_to_end() as ended, ExitStack() as running:
         announcement = running.enter_context(server.announced(here))
         port = None if no_flower else local.flower_port(flower_port)
+        answers_on = None if no_web else local.web_port(web_port)
+        line = None if answers_on is None else exchange.plan(bootstrap.settings(), answers_on)
         stack = local.Local(here, size, ended, running)
         announcement.write(stack.start_server())
-        stack.start_processes(port)
+        stack.start_processes(port, line)
         _tell_what_runs(stack)
         _look_after(stack, ended)
         screen.note("ending all of it …")
@@ -83,7 +89,8 @@ def _look_after(stack: Local, ended: threading.Event) -> None:
         took_s = time.monotonic() - began
         console.print(screen.text(f"ready in {took_s:.1f} s", "bold green"))
         screen.note(
-            "talk to it: callflow call · watch: callflow calls watch · end all of it: Ctrl-C"
+            "call it: callflow phone · type to it: callflow call · watch: callflow calls watch · "
+            "end all of it: Ctrl-C"
         )
     elif not ended.is_set():
         _tell(f"not everything is at work yet: read {stack.log_dir}, or ask `callflow doctor`")

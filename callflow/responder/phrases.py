@@ -11,6 +11,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
+from callflow.responder.speech import joined
+
 FALLBACK_LANGUAGE: Final = "en"
 
 
@@ -32,3 +34,30 @@ def disclosures(language: str) -> tuple[str, ...]:
     """Return the sentences, any of which tells the caller that a machine is speaking."""
     found = generic(language)
     return (found["disclosure"], found["disclosure_alerting"])
+
+
+def greeting(language: str, alerting: bool) -> str:
+    """Return what opens a call: the line, that a machine speaks, and the first question.
+
+    `alerting`: a person is being rung while it is said.
+    """
+    found = generic(language)
+    disclosure = found["disclosure_alerting" if alerting else "disclosure"]
+    return "".join(joined([found["line"], disclosure, found["ask_first"]]))
+
+
+def whisper(
+    language: str, lift: str, address: str, reason: str, emergency_number: str | None
+) -> str:
+    """Return what a human hears before they take a call: who, where, why, and which key to press.
+
+    `reason` is one of `call/ladder.py`'s callers' words (`asked`, `no_reply` …) or that of a
+    procedure, which is told as what a caller reports.
+    """
+    found = generic(language)
+    why = found.get(f"reason_{reason}", found["reason_scenario"])
+    sentences = [found["whisper"].format(lift=lift, address=address, reason=why)]
+    if emergency_number is not None:
+        number = " ".join(emergency_number.replace(" ", ""))
+        sentences.append(found["whisper_emergency"].format(number=number))
+    return "".join(joined([*sentences, found["whisper_key"]]))

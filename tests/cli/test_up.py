@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 
 from callflow.cli import server
+from callflow.cli.exchange import free_port
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.script import connect
 from tests.cli.running import Cli
@@ -31,11 +34,16 @@ def running(pid: int) -> bool:
 @pytest.mark.slow
 def test_a_local_stack_is_talked_to_survives_a_death_and_ends_without_a_trace(cli: Cli) -> None:
     told = cli.home / "told"
-    up = start(cli, told, "--workers", "1", "--slots", "2")
+    port = free_port()
+    up = start(cli, told, "--workers", "1", "--slots", "2", "--web-port", str(port))
     try:
         wait_until(lambda: "ready in" in read(told), "the stack to be ready", within_s=30)
         pids = {name: int(pid) for name, pid in re.findall(r"(\w+) .*process (\d+)", read(told))}
-        assert pids.keys() == {"server", "worker1", "watchdog", "beat"}
+        assert pids.keys() == {"server", "worker1", "watchdog", "beat", "web"}
+        assert httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        handout = cli.home / "data" / "phone.json"
+        assert handout.stat().st_mode & 0o777 == 0o600
+        token = json.loads(handout.read_text())["auth_token"]
 
         called = cli.call("--call-sid", "CA1", "--keep", said=b"we are stuck\n")
         assert called.code == 0, called
@@ -54,6 +62,9 @@ def test_a_local_stack_is_talked_to_survives_a_death_and_ends_without_a_trace(cl
     assert not [name for name, pid in pids.items() if running(pid)]
     data = cli.home / "data"
     assert not (data / "url").exists()
+    assert not handout.exists()
+    assert token not in read(told)
+    assert not [log for log in (data / "logs").glob("*.log") if token in read(log)]
     secret = re.compile(r"redis://[^*@\s]*:[^*@\s]+@")
     assert not [log for log in (data / "logs").glob("*.log") if secret.search(read(log))]
 

@@ -1,0 +1,121 @@
+"""`callflow twilio setup`: how a number must be set at Twilio so that its calls reach us."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from callflow.cli import screen
+from callflow.errors import SettingsError
+
+if TYPE_CHECKING:
+    from callflow.twilio.numbers import HeldNumber, Numbers, NumberSettings
+
+
+def setup(
+    number: Annotated[
+        str, typer.Option("--number", metavar="+44…", help="The number that lifts call.")
+    ],
+    fallback_url: Annotated[
+        str | None,
+        typer.Option(
+            "--fallback-url", metavar="URL", help="Where the carrier keeps the fallback document."
+        ),
+    ] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Set it at Twilio.")] = False,
+    as_json: screen.AsJson = False,
+) -> None:
+    """Print a number's settings, and what differs at Twilio; with --apply, set it there."""
+    from callflow import bootstrap
+    from callflow.twilio.account import TelephoneError
+    from callflow.twilio.dialling import e164
+    from callflow.twilio.numbers import wanted
+
+    e164(number)
+    public_url = bootstrap.settings().public_url
+    if public_url is None:
+        raise SettingsError(
+            "CALLFLOW_PUBLIC_URL", "not set: Twilio must know where to reach us (https://…)"
+        )
+    settings = wanted(public_url, fallback_url)
+    numbers = _numbers(needed=apply)
+    held: HeldNumber | None = None
+    if numbers is not None:
+        try:
+            held = numbers.read(number)
+        except TelephoneError as error:
+            if apply:
+                raise
+            screen.note(f"what is set now cannot be told: {error}")
+    changes = settings.other_than(held.settings) if held is not None else {}
+    if apply and numbers is not None and held is not None:
+        changes = numbers.change(held, settings)
+    if as_json:
+        _print_json(number, settings, held, changes, apply)
+    else:
+        _print(settings, held, changes, apply)
+    if fallback_url is None:
+        screen.note(
+            "the fallback address is our own: when all of ours is gone, so is it. Host what "
+            "`callflow twilio fallback` prints at the carrier, and give it with --fallback-url"
+        )
+
+
+def _numbers(*, needed: bool) -> Numbers | None:
+    from callflow import bootstrap
+    from callflow.twilio.numbers import Numbers
+
+    known = bootstrap.settings()
+    if known.twilio_account_sid is None or known.twilio_auth_token is None:
+        if needed:
+            raise SettingsError(
+                "CALLFLOW_TWILIO_ACCOUNT_SID",
+                "not set, or CALLFLOW_TWILIO_AUTH_TOKEN is not: --apply needs both",
+            )
+        return None
+    return Numbers(
+        known.twilio_account_sid, known.twilio_auth_token.get_secret_value(), known.twilio_api_url
+    )
+
+
+def _print(
+    settings: NumberSettings, held: HeldNumber | None, changes: dict[str, str], applied: bool
+) -> None:
+    before = asdict(held.settings) if held is not None else {}
+    for name, value in asdict(settings).items():
+        if value or name in changes:
+            screen.line(f"{name:<24}{value or '(none)'}")
+        if name in changes:
+            word = "was" if applied else "now"
+            screen.line(screen.plain(f"{'':<16}{word:>6}  {before[name] or '(none)'}"))
+    if held is None:
+        screen.note("set these for the number at Twilio, or let --apply do it")
+    elif not changes:
+        screen.note("this is how it is set at Twilio")
+    elif applied:
+        screen.note(f"changed at Twilio: {', '.join(changes)}")
+    else:
+        screen.note(f"{screen.counted(len(changes), 'setting')} to change; --apply does it")
+
+
+def _print_json(
+    number: str,
+    settings: NumberSettings,
+    held: HeldNumber | None,
+    changes: dict[str, str],
+    applied: bool,
+) -> None:
+    screen.line(
+        json.dumps(
+            {
+                "number": number,
+                "wanted": asdict(settings),
+                "present": None if held is None else asdict(held.settings),
+                "different": list(changes),
+                "applied": applied,
+            }
+        )
+    )

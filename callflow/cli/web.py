@@ -1,0 +1,46 @@
+"""`callflow web`: the process that the carrier talks to."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+import typer
+
+from callflow.cli import screen, server
+from callflow.errors import CallflowError
+
+
+class WebMissing(CallflowError):
+    """The packages of the web process are not installed."""
+
+
+def web(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+) -> None:
+    """Answer Twilio's voice webhooks and ConversationRelay sockets, until Ctrl-C.
+
+    Keeps nothing: run as many as you like behind one address, and kill any of them. What it needs:
+    CALLFLOW_REDIS_URL, CALLFLOW_PUBLIC_URL, CALLFLOW_SITES, CALLFLOW_TWILIO_AUTH_TOKEN; to ring
+    humans also CALLFLOW_TWILIO_ACCOUNT_SID.
+    """
+    try:
+        from callflow.web import serve
+    except ModuleNotFoundError as error:
+        raise WebMissing(
+            f"the web process needs {error.name}: pip install 'callflow[web]'"
+        ) from error
+    from callflow import bootstrap
+
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=log_level.upper()
+    )
+    server.need()
+    serve.check(bootstrap.settings(), host)
+    if bootstrap.settings().unsigned:
+        screen.note(serve.UNSIGNED)
+    if bootstrap.telephone() is None:
+        screen.note("no CALLFLOW_TWILIO_ACCOUNT_SID: nobody can be rung, whatever happens")
+    serve.serve(host, port, log_level=log_level)

@@ -1,0 +1,84 @@
+"""The addresses that we give to the carrier: everything that a later request must know is in them.
+
+Nothing of a call is kept here, so the next request may reach any web process. The carrier signs the
+whole address, so nobody else can have written what is in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from callflow.twilio.urls import ANSWER, socket_url
+from callflow.web.hook import Hook, Said
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """`base`: where the carrier reaches us, without a slash at its end."""
+
+    base: str
+
+    def to(self, path: str, **query: str | int | None) -> str:
+        """An address of ours; values that are None are left out.
+
+        How long the carrier waits and how often it asks again is in the part behind the `#`, which
+        it takes off before it signs.
+        """
+        given = {name: value for name, value in query.items() if value is not None}
+        asked = f"?{urlencode(given)}" if given else ""
+        return f"{self.base}{path}{asked}#{ANSWER.fragment}"
+
+    def turn(self, turn: int) -> str:
+        """Where what the caller says in `turn` goes."""
+        return self.to("/voice/turn", n=turn)
+
+    def wait(self, turn: int, phrases: int, flight: Flight | None = None) -> str:
+        """Where the caller goes on waiting for the reply to `turn` after so many phrases."""
+        return self.to("/voice/wait", n=turn, k=phrases, **_query(flight))
+
+    def transfer_ended(
+        self, turn: int, rung: int | None = None, flight: Flight | None = None
+    ) -> str:
+        """Where the caller comes when the human is gone; `rung`: of a ladder without the store."""
+        return self.to("/voice/transfer-ended", n=turn, rung=rung, **_query(flight))
+
+    def relay_ended(self, failures: int = 0) -> str:
+        """Where the caller comes when the socket is gone, which has failed so often in a row."""
+        return self.to("/voice/relay-ended", k=failures)
+
+    @property
+    def relay(self) -> str:
+        """The socket."""
+        return socket_url(self.base, "/voice/relay")
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """What the caller said while the server could not be reached: it rides in the address, so that
+    no process holds it. `since_ms`: when the outage was met, ms since 1970."""
+
+    said: Said
+    since_ms: int
+
+    @classmethod
+    def of(cls, hook: Hook) -> Flight | None:
+        """What rides in the address of this request, if anything does."""
+        if "since" not in hook.query:
+            return None
+        since = hook.query["since"]
+        said = Said(
+            hook.query.get("u", ""), hook.query.get("d") or None, hook.query.get("c") != "0"
+        )
+        return cls(said, int(since) if since.isascii() and since.isdigit() else 0)
+
+
+def _query(flight: Flight | None) -> dict[str, str | int | None]:
+    if flight is None:
+        return {}
+    return {
+        "since": flight.since_ms,
+        "u": flight.said.text or None,
+        "d": flight.said.digits,
+        "c": None if flight.said.understood else 0,
+    }

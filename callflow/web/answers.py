@@ -1,0 +1,75 @@
+"""What the carrier is told to do next: a few shapes of TwiML, each a whole answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from callflow.responder.phrases import generic, greeting
+from callflow.sites.site import Site
+from callflow.twilio.twiml import Twiml
+from callflow.web.addresses import Addresses, Flight
+
+FAILED_SOCKETS = 2
+"""After so many sockets in a row that failed the call goes on by webhooks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Words answers for one caller: in `language`, spoken by `voice`."""
+
+    addresses: Addresses
+    language: str
+    voice: str
+
+    def phrase(self, name: str) -> str:
+        """One of the sentences that need no procedure."""
+        return generic(self.language)[name]
+
+    def opening(self, *, alerting: bool) -> str:
+        """What the caller hears first: that a machine speaks, and a question."""
+        return greeting(self.language, alerting)
+
+    def listen(self, turn: int, text: str, *, failures: int = 0, resumed: bool = False) -> Twiml:
+        """Say `text` (which may be empty) and hear what the caller says in `turn`.
+
+        `failures`: sockets in a row that failed; `resumed`: one broke, and may have been speaking.
+        """
+        twiml = Twiml(self.language)
+        if self.voice == "relay" and failures < FAILED_SOCKETS:
+            return twiml.relay(
+                self.addresses.relay,
+                action=self.addresses.relay_ended(failures),
+                greeting=text or None,
+                parameters={"resumed": "1"} if resumed else {},
+            )
+        return twiml.gather(text, action=self.addresses.turn(turn)).redirect(
+            self.addresses.turn(turn)
+        )
+
+    def hold(self, turn: int, phrases: int, name: str, flight: Flight | None = None) -> Twiml:
+        """Say a phrase and go on waiting."""
+        said = Twiml(self.language).say(self.phrase(name))
+        return said.redirect(self.addresses.wait(turn, phrases + 1, flight))
+
+    def conference(self, call_sid: str, turn: int) -> Twiml:
+        """Join the human; when they leave, the agent goes on with `turn`."""
+        twiml = Twiml(self.language).say(self.phrase("person_here"))
+        return twiml.conference(call_sid, action=self.addresses.transfer_ended(turn))
+
+    def dial(self, site: Site, rung: int, turn: int, flight: Flight | None) -> Twiml:
+        """Put the caller through to one number of the ladder: needs neither store nor workers."""
+        human = site.humans[rung]
+        twiml = Twiml(self.language)
+        if rung == 0:
+            twiml = twiml.say(self.phrase("getting_person"))
+        return twiml.dial(
+            human.number,
+            action=self.addresses.transfer_ended(turn, rung, flight),
+            timeout_s=human.ring_s,
+            caller_id=site.number_to_show,
+            whisper_url=self.addresses.to("/voice/human", out=1),
+        )
+
+    def hang_up(self) -> Twiml:
+        """Close the line."""
+        return Twiml(self.language).hangup()

@@ -1,0 +1,135 @@
+"""One signed request of the carrier, taken apart: who calls, in which turn, what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from callflow.call.utterance import MAX_UTTERANCE_CHARS
+from callflow.errors import CallflowError
+from callflow.sop.requests import asks_for_human
+from callflow.store.keys import call_keys
+
+MAX_BODY_BYTES = 256 * 1024
+"""A webhook has some dozen short fields; an utterance of a minute is some kilobytes."""
+
+MAX_FIELDS = 500
+
+MAX_TURN = 100_000
+
+LOW_CONFIDENCE = 0.3
+"""Below it, by the recogniser's own word, what it heard is a guess. Twilio gives 0 to 1; often it
+gives nothing, and then it counts as understood."""
+
+TERMINAL = frozenset({"completed", "busy", "failed", "no-answer", "canceled"})
+"""CallStatus values after which a line is closed: whatever arrives later cannot open it again."""
+
+
+class BadRequest(CallflowError):
+    """A request that the carrier would not send: which part of it, and the rule."""
+
+
+class TooLarge(CallflowError):
+    """A body that no webhook has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one Gather heard. `wants_human`: why a human is to be rung for it, or None."""
+
+    text: str = ""
+    digits: str | None = None
+    understood: bool = True
+
+    @property
+    def wants_human(self) -> str | None:
+        """The caller asked for a person, in words or with the 0 key."""
+        if self.digits == "0":
+            return "pressed_0"
+        return "asked" if asks_for_human(self.text) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A webhook. `fields` are the form's, `query` our own, from the URL that we gave."""
+
+    fields: Mapping[str, str]
+    query: Mapping[str, str]
+    repeated: bool = False
+    """The carrier says that it sends this for another time: the first answer did not arrive."""
+
+    @property
+    def call_sid(self) -> str:
+        """Which call. Raises InvalidCallSid."""
+        sid = self.fields.get("CallSid", "")
+        call_keys(sid)
+        return sid
+
+    @property
+    def called(self) -> str:
+        """The number that was dialled."""
+        return self.fields.get("To") or self.fields.get("Called", "")
+
+    @property
+    def calling(self) -> str:
+        """The number that dialled; `anonymous` and other words where it is withheld."""
+        return self.fields.get("From") or self.fields.get("Caller", "")
+
+    @property
+    def line_closed(self) -> bool:
+        """True when the carrier says that the line is closed."""
+        return self.fields.get("CallStatus", "") in TERMINAL
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """A number of ours in the URL. Raises BadRequest for what we have not put there."""
+        given = self.query.get(name)
+        if given is None and default is not None:
+            return default
+        if given is None or not given.isascii() or not given.isdigit() or int(given) > MAX_TURN:
+            raise BadRequest(f"{name} in the address must be a number up to {MAX_TURN}")
+        return int(given)
+
+    def turn(self) -> int:
+        """The turn in the URL, from 1."""
+        turn = self.number("n")
+        if turn < 1:
+            raise BadRequest("n in the address must be 1 or more: turns count from 1")
+        return turn
+
+    def said(self) -> Said:
+        """What the caller said or pressed, as the carrier heard it."""
+        text = self.fields.get("SpeechResult", "")[:MAX_UTTERANCE_CHARS]
+        digits = self.fields.get("Digits") or None
+        return Said(text, digits, bool(digits) or (bool(text.strip()) and self._sure()))
+
+    def _sure(self) -> bool:
+        try:
+            return float(self.fields.get("Confidence") or 1) >= LOW_CONFIDENCE
+        except ValueError:
+            return True
+
+
+async def read(request: Request) -> tuple[list[tuple[str, str]], Hook]:
+    """The form as it was signed, and the hook. Raises TooLarge and BadRequest."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise TooLarge(f"a webhook has at most {MAX_BODY_BYTES} bytes")
+    try:
+        pairs = parse_qsl(
+            body.decode("utf-8"),
+            keep_blank_values=True,
+            max_num_fields=MAX_FIELDS,
+            errors="surrogateescape",
+        )
+    except ValueError as error:
+        raise BadRequest("the body is no form, or one of too many fields") from error
+    return pairs, Hook(
+        fields=dict(pairs),
+        query=dict(request.query_params),
+        repeated="i-twilio-idempotency-token" in request.headers,
+    )

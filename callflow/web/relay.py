@@ -1,0 +1,163 @@
+"""The caller's line by a ConversationRelay socket: what comes in, and what becomes of it.
+
+A socket is one process's view of a call and may be lost at any moment: the next one, on any web
+process, reads the record and goes on. Nothing is acknowledged to the carrier on it, so an utterance
+that cannot be stored leaves by the action address, where the webhooks take it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from callflow.twilio import frames
+from callflow.twilio.twiml import Twiml
+from callflow.web import voice
+from callflow.web.addresses import Flight
+from callflow.web.hook import Hook, Said
+from callflow.web.party import Party
+from callflow.web.session import Over, Session
+
+log = logging.getLogger(__name__)
+
+SETUP_WITHIN_S = 10.0
+
+MAX_FRAME_CHARS = 64 * 1024
+
+POLICY_VIOLATION = 1008
+
+LINGER_S = 5.0
+"""How long the carrier is given to close a session that we have ended."""
+
+
+async def serve(party: Party, socket: WebSocket) -> None:
+    """One socket, from the handshake to its end."""
+    await socket.accept()
+    try:
+        setup = await _setup(socket)
+        if setup is None:
+            await socket.close(POLICY_VIOLATION)
+            return
+        session = Session(party, _hook(setup), socket.send_text)
+        await _run(session, socket)
+    except (WebSocketDisconnect, RuntimeError):
+        """The line, the carrier or a network has closed it: the action address hears of it.
+        Starlette says RuntimeError where it was closed under our hands."""
+
+
+async def _setup(socket: WebSocket) -> frames.Setup | None:
+    """The first frame that counts; None when there is none in time."""
+    try:
+        async with asyncio.timeout(SETUP_WITHIN_S):
+            while True:
+                frame = await _frame(socket)
+                if isinstance(frame, frames.Setup):
+                    return frame
+    except TimeoutError:
+        return None
+
+
+async def _frame(socket: WebSocket) -> frames.Frame | None:
+    """The next frame; None, and a line in the log, for one that is none."""
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1005))
+    text = message.get("text")
+    try:
+        if text is None or len(text) > MAX_FRAME_CHARS:
+            raise frames.MalformedFrame("it is no text, or too long for one")
+        return frames.parse(text)
+    except frames.MalformedFrame as error:
+        log.warning("relay socket: %s", error)
+        return None
+
+
+def _hook(setup: frames.Setup) -> Hook:
+    fields = {"CallSid": setup.call_sid, "From": setup.from_, "To": setup.to}
+    return Hook({**fields, **setup.custom_parameters}, {})
+
+
+async def _run(session: Session, socket: WebSocket) -> None:
+    try:
+        await session.begin()
+        async with asyncio.TaskGroup() as tasks:
+            speaking = tasks.create_task(session.speak())
+            listening = tasks.create_task(_listen(session, socket))
+            await asyncio.wait({speaking, listening}, return_when=asyncio.FIRST_COMPLETED)
+            speaking.cancel()
+            listening.cancel()
+    except Over:
+        await _closed(socket)
+    except BaseExceptionGroup as group:
+        others = group.split((Over, WebSocketDisconnect, RuntimeError))[1]
+        if others is not None:
+            raise others from None
+        if group.subgroup(Over):
+            await _closed(socket)
+
+
+async def _closed(socket: WebSocket) -> None:
+    """We have said `end`: the carrier closes. What it still sends is for nobody."""
+    try:
+        async with asyncio.timeout(LINGER_S):
+            while True:
+                await _frame(socket)
+    except TimeoutError:
+        await socket.close()
+
+
+async def _listen(session: Session, socket: WebSocket) -> None:
+    while True:
+        await _take(session, await _frame(socket))
+
+
+async def _take(session: Session, frame: frames.Frame | None) -> None:
+    match frame:
+        case frames.Prompt(last=True):
+            await session.heard(Said(frame.text))
+        case frames.Prompt():
+            session.still_speaking()
+        case frames.Interrupt():
+            await session.interrupted(frame.heard)
+        case frames.Dtmf():
+            await session.heard(Said(digits=frame.digit))
+        case frames.RelayError():
+            log.warning("call %s: the carrier did not understand us", session.call_sid)
+        case frames.Setup() if frame.call_sid != session.call_sid:
+            log.warning("call %s: a setup frame for another call", session.call_sid)
+        case _:
+            """A second setup of the same call is the same call; what is unknown is for others."""
+
+
+async def ended(party: Party, hook: Hook) -> Twiml:
+    """The socket is gone: the line is closed, or we ended it and say what comes, or it broke."""
+    if hook.line_closed:
+        return await voice.ended(party, hook)
+    handoff = _handoff(hook.fields.get("HandoffData", ""))
+    if handoff.get("reason") == "outage":
+        flight = Flight.of(Hook(hook.fields, handoff))
+        return await voice.in_flight(party, hook, _number(handoff.get("n")), flight)
+    standing = await party.standing(hook.call_sid)
+    if standing is not None and (settled := voice.settle(party, hook, standing)) is not None:
+        return settled
+    failed = hook.fields.get("SessionStatus") == "failed"
+    failures = hook.number("k", 0) + 1 if failed else 0
+    answers = party.answers(hook, standing)
+    turn = 1 if standing is None else standing.heard + 1
+    return answers.listen(turn, answers.phrase("still_here"), failures=failures, resumed=True)
+
+
+def _handoff(data: str) -> dict[str, str]:
+    """What we gave the carrier when we ended the session; empty for what is not from us."""
+    try:
+        given = json.loads(data) if data else {}
+    except ValueError:
+        return {}
+    return {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
+
+
+def _number(given: str | None) -> int:
+    return int(given) if given is not None and given.isascii() and given.isdigit() else 1

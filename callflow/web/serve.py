@@ -1,0 +1,80 @@
+"""Runs the app: one process, one port, until it is told to end."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import uvicorn
+
+from callflow import bootstrap
+from callflow.errors import SettingsError
+from callflow.settings import Settings
+from callflow.web.app import create
+
+DRAIN_S = 10
+"""How long a process that is told to end may go on answering: a reply is awaited for 3.5 s."""
+
+UNSIGNED = (
+    "SIGNATURES ARE NOT CHECKED (CALLFLOW_UNSIGNED): anybody who reaches this port can open and "
+    "end calls. For development on this machine only."
+)
+
+
+def check(settings: Settings, host: str) -> None:
+    """Raises SettingsError for a process that could not answer calls, or would let anybody in."""
+    if settings.unsigned and not _loopback(host):
+        raise SettingsError(
+            "CALLFLOW_UNSIGNED",
+            f"set, and {host} can be reached from other machines: unsigned webhooks are believed "
+            "on loopback only; unset it, or listen on 127.0.0.1",
+        )
+    if not settings.unsigned and not settings.webhook_tokens:
+        raise SettingsError(
+            "CALLFLOW_TWILIO_AUTH_TOKEN",
+            "not set: webhooks could not be told from forgeries (CALLFLOW_UNSIGNED=1 turns the "
+            "check off, on loopback)",
+        )
+    if settings.public_url is None:
+        raise SettingsError(
+            "CALLFLOW_PUBLIC_URL",
+            "not set: it is the address at which the carrier reaches us, and part of what it signs",
+        )
+    if settings.sites is None:
+        raise SettingsError(
+            "CALLFLOW_SITES",
+            "not set: it names the file that says which lift calls and whom to ring for it; "
+            "begin with sites.example.yaml, and try it with `callflow sites check FILE`",
+        )
+
+
+def serve(host: str, port: int, *, log_level: str = "warning") -> None:
+    """Answer calls on `host` and `port` until SIGTERM. Raises SettingsError and SitesError."""
+    settings = bootstrap.settings()
+    check(settings, host)
+    app = create(settings, bootstrap.sites(), bootstrap.telephone())
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_level=log_level,
+        # Addresses carry what callers say while the store is gone: no log may have them.
+        access_log=False,
+        ws="websockets",
+        ws_max_size=64 * 1024,
+        ws_ping_interval=10,
+        ws_ping_timeout=10,
+        # Whatever a proxy says of itself: the signature is over the public address alone.
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=DRAIN_S,
+        backlog=2048,
+    )
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,262 @@
+"""The caller's line by webhooks: it arrives, speaks, waits, is put through, ends.
+
+Every request is answered from its address, the record and nothing else, within the time in which a
+caller can bear silence. What the record says comes first: a human on the line, the end of the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from callflow.errors import CallEnded, StoreError, UnknownCall
+from callflow.store.replies import Expected
+from callflow.store.standing import Reply, Standing
+from callflow.twilio.twiml import Twiml
+from callflow.web.addresses import Flight
+from callflow.web.hook import Hook, Said
+from callflow.web.party import PHRASES, Party, now_ms
+
+REPEATED_WAIT_S = 0.3
+"""For the reply, where the carrier asks again: the caller has waited for the first answer."""
+
+OUTAGE_RETRY_S = 0.25
+
+
+async def inbound(party: Party, hook: Hook) -> Twiml:
+    """A call arrives, or this request arrives again."""
+    sid = hook.call_sid
+    answers = party.answers(hook)
+    opening = answers.opening(alerting=party.alerting(party.site_of(hook)))
+    try:
+        if await party.open(sid, hook):
+            return answers.listen(1, opening)
+    except StoreError:
+        # The first turn opens the record, if the server is back by then.
+        return answers.listen(1, opening)
+    return await go_on(party, hook, fresh=opening)
+
+
+async def go_on(party: Party, hook: Hook, *, fresh: str | None = None) -> Twiml:
+    """Go on with a call wherever its record stands.
+
+    `fresh`: what to say where nobody has spoken yet.
+    """
+    standing = await party.standing(hook.call_sid)
+    answers = party.answers(hook, standing)
+    if standing is None:
+        return answers.listen(1, fresh or answers.phrase("still_here"))
+    if (settled := settle(party, hook, standing)) is not None:
+        return settled
+    if standing.heard > standing.answered:
+        return answers.hold(standing.heard, 0, "still_here")
+    if standing.heard == 0 and fresh is not None:
+        return answers.listen(1, fresh)
+    return answers.listen(standing.heard + 1, answers.phrase("still_here"))
+
+
+def settle(party: Party, hook: Hook, standing: Standing) -> Twiml | None:
+    """The answer where the conversation with us is over: the line is closed, a human is on it."""
+    answers = party.answers(hook, standing)
+    if standing.outcome is not None:
+        return answers.hang_up()
+    if standing.with_human:
+        return answers.conference(hook.call_sid, standing.heard + 1)
+    return None
+
+
+async def turn(party: Party, hook: Hook) -> Twiml:
+    """The caller has spoken: store it, wake a worker, wait for the reply."""
+    return await _answer(party, hook, hook.turn(), hook.said(), since_ms=None)
+
+
+async def wait(party: Party, hook: Hook) -> Twiml:
+    """The caller has heard a holding phrase: store what is in flight, and go on waiting."""
+    number, phrases = hook.turn(), hook.number("k", 0)
+    flight = Flight.of(hook)
+    if flight is not None:
+        return await _answer(party, hook, number, flight.said, flight.since_ms, phrases)
+    sid = hook.call_sid
+    with party.replies.expect(sid, number) as expected:
+        try:
+            known = await party.replies.read(sid, number)
+        except UnknownCall:
+            return await _lost(party, hook, number)
+        except StoreError:
+            # Stored it was; only its reply cannot be read.
+            return await _holding(party, hook, number, phrases, None)
+        if known.standing is not None and known.standing.heard < number:
+            return await _lost(party, hook, number)
+        reply = known if known.done or known.over else await _wait(party, hook, expected)
+    return await _told(party, hook, number, phrases, reply)
+
+
+async def in_flight(party: Party, hook: Hook, number: int, flight: Flight | None) -> Twiml:
+    """A relay socket could not store what was said: from here on it rides in the address."""
+    if flight is None or not (flight.said.text or flight.said.digits):
+        return await go_on(party, hook)
+    return await _answer(party, hook, number, flight.said, flight.since_ms)
+
+
+async def _lost(party: Party, hook: Hook, number: int) -> Twiml:
+    """A failover took a turn that we had acknowledged, and its address does not carry it: ask for
+    it again. The next utterance journals the loss."""
+    standing = await party.standing(hook.call_sid)
+    answers = party.answers(hook, standing)
+    return answers.listen(number + 1, answers.phrase("say_again"))
+
+
+async def _answer(
+    party: Party, hook: Hook, number: int, said: Said, since_ms: int | None, phrases: int = 0
+) -> Twiml:
+    """Store what was said in turn `number` and wait for its reply."""
+    sid = hook.call_sid
+    came_at = asyncio.get_running_loop().time()
+    with party.replies.expect(sid, number) as expected:
+        try:
+            word = await _stored(party, hook, number, said, patiently=since_ms is not None)
+        except CallEnded:
+            return party.answers(hook).hang_up()
+        except StoreError:
+            flight = Flight(said, since_ms or now_ms())
+            return await _holding(party, hook, number, phrases, flight)
+        if hook.line_closed:
+            return await ended(party, hook)
+        # A turn that was stored before may have been answered before we listened.
+        spent_s = asyncio.get_running_loop().time() - came_at
+        reply = await _wait(party, hook, expected, spent_s, look_first=word == "repeated")
+    return await _told(party, hook, number, phrases, reply)
+
+
+async def _stored(party: Party, hook: Hook, number: int, said: Said, *, patiently: bool) -> str:
+    """Store it; `patiently`: try for as long as the caller can wait, the server may come back."""
+    give_up = asyncio.get_running_loop().time() + party.settings.reply_wait_s
+    while True:
+        try:
+            return await party.hear(hook.call_sid, number, said, hook)
+        except StoreError:
+            if not patiently or asyncio.get_running_loop().time() > give_up:
+                raise
+            await asyncio.sleep(OUTAGE_RETRY_S)
+
+
+async def _wait(
+    party: Party, hook: Hook, expected: Expected, spent_s: float = 0.0, *, look_first: bool = True
+) -> Reply | None:
+    """The reply, or what ended the call; None when the caller must hear something first."""
+    within_s = REPEATED_WAIT_S if hook.repeated else party.settings.reply_wait_s
+    try:
+        return await expected.wait(max(0.05, within_s - spent_s), look_first=look_first)
+    except (StoreError, UnknownCall):
+        return None
+
+
+async def _told(party: Party, hook: Hook, number: int, phrases: int, reply: Reply | None) -> Twiml:
+    if reply is None:
+        return await _holding(party, hook, number, phrases, None)
+    standing = reply.standing
+    answers = party.answers(hook, standing)
+    if standing is not None and (settled := settle(party, hook, standing)) is not None:
+        return settled
+    if reply.done:
+        return answers.listen(number + 1, reply.text)
+    return await _until_a_human_comes(party, hook, number, phrases, standing)
+
+
+async def _until_a_human_comes(
+    party: Party, hook: Hook, number: int, phrases: int, standing: Standing | None
+) -> Twiml:
+    """The agent is silent for good, and humans are being rung: the caller hears that they are.
+
+    When a whole round of the ladder has passed, the agent listens again, and it goes on ringing.
+    """
+    sid = hook.call_sid
+    answers = party.answers(hook, standing)
+    alert = None if standing is None else standing.alert
+    if alert is None or alert.state == "nobody" or alert.round > 1:
+        try:
+            await party.desk.ask(
+                party.intake.store.handovers.resume, sid, "nobody has picked up", over=False
+            )
+        except StoreError:
+            return answers.hold(number, phrases, "still_here")
+        return answers.listen(number + 1, answers.phrase("nobody_yet"))
+    with party.replies.watch(sid) as watched:
+        try:
+            await party.desk.errand(party.ringing.ring, sid)
+            changed = await watched.change(party.settings.reply_wait_s if phrases else 0.0)
+        except (StoreError, UnknownCall):
+            return answers.hold(number, phrases, "still_here")
+    if (settled := settle(party, hook, changed)) is not None:
+        return settled
+    return answers.hold(number, phrases, "getting_person" if phrases % 2 == 0 else "still_here")
+
+
+async def _holding(
+    party: Party, hook: Hook, number: int, phrases: int, flight: Flight | None
+) -> Twiml:
+    """No reply yet: the caller must hear something. After the second phrase a human is rung."""
+    standing = None if flight is not None else await party.standing(hook.call_sid)
+    answers = party.answers(hook, standing)
+    if flight is not None and now_ms() - flight.since_ms >= _outage_ms(party):
+        site = party.site_of(hook)
+        if site is not None:
+            return answers.dial(site, 0, number, flight)
+    if phrases < PHRASES:
+        return answers.hold(number, phrases, f"hold_{phrases + 1}", flight)
+    ringing = flight is None and await party.fetch_human(hook.call_sid)
+    name = "getting_person" if ringing and phrases % 2 == 0 else f"hold_{phrases % 2 + 1}"
+    return answers.hold(number, phrases, name, flight)
+
+
+def _outage_ms(party: Party) -> float:
+    return party.settings.outage_transfer_s * 1000
+
+
+async def transfer_ended(party: Party, hook: Hook) -> Twiml:
+    """The human has left, or one number of the ladder without the store was rung."""
+    rung = hook.number("rung", -1)
+    if rung < 0:
+        return await _human_left(party, hook)
+    site, number, flight = party.site_of(hook), hook.turn(), Flight.of(hook)
+    answers = party.answers(hook)
+    if hook.fields.get("DialCallStatus") in ("completed", "answered"):
+        # They have spoken with somebody; what was in flight is stored for the record.
+        return answers.hold(number, 0, "person_left", flight)
+    if site is not None and rung + 1 < len(site.humans):
+        return answers.dial(site, rung + 1, number, flight)
+    said = flight.said if flight is not None else Said()
+    return answers.hold(number, 0, "nobody_yet", Flight(said, now_ms()))
+
+
+async def _human_left(party: Party, hook: Hook) -> Twiml:
+    if hook.line_closed:
+        return await ended(party, hook)
+    try:
+        await party.desk.ask(party.ringing.left, hook.call_sid)
+    except StoreError:
+        answers = party.answers(hook)
+        return answers.listen(hook.turn(), answers.phrase("person_left"))
+    standing = await party.standing(hook.call_sid)
+    answers = party.answers(hook, standing)
+    if standing is not None and (settled := settle(party, hook, standing)) is not None:
+        return settled
+    number = hook.turn() if standing is None else standing.heard + 1
+    return answers.listen(number, answers.phrase("person_left"))
+
+
+async def ended(party: Party, hook: Hook) -> Twiml:
+    """The line is closed: the call ends in whatever state it is, and nobody is rung for it."""
+    sid = hook.call_sid
+    status = hook.fields.get("CallStatus", "")
+    outcome = "hung_up" if status in ("completed", "") else status.replace("-", "_")
+    await party.desk.ask(party.intake.end, sid, outcome)
+    await party.desk.errand(party.ringing.call_off, sid)
+    return party.answers(hook).hang_up()
+
+
+async def status(party: Party, hook: Hook) -> Twiml:
+    """A status callback. Only the end matters, and nothing comes after it: whatever the order in
+    which they arrive, and however often, a call ends once and never opens again."""
+    if hook.line_closed:
+        return await ended(party, hook)
+    return Twiml("en")

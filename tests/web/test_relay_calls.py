@@ -1,0 +1,387 @@
+"""A call by ConversationRelay: tokens out as they are worded, interruptions, sockets that break."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import websockets.sync.client as ws
+from twilio.request_validator import RequestValidator
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from callflow.call.record import CallRecord
+from callflow.celery import wake
+from callflow.responder.protocol import Piece
+from callflow.store.outcome import Claimed
+from tests.exchange import PUBLIC, RELAY, TOKEN, Exchange, Line
+from tests.parts import SID
+from tests.waiting import wait_until
+
+SOCKET = f"{PUBLIC.replace('https', 'wss')}/voice/relay"
+
+
+@dataclass
+class Socket:
+    """The carrier's end of one relay socket."""
+
+    connection: Any
+
+    def setup(self, call_sid: str = SID, **parameters: str) -> None:
+        self.send(
+            type="setup",
+            sessionId="VX" + "0" * 32,
+            callSid=call_sid,
+            **{"from": "+441632960999", "to": RELAY},
+            direction="inbound",
+            customParameters=parameters,
+        )
+
+    def send(self, **frame: Any) -> None:
+        self.connection.send(json.dumps(frame))
+
+    def says(self, text: str, *, last: bool = True) -> None:
+        self.send(type="prompt", voicePrompt=text, lang="en-GB", last=last)
+
+    def hears(self, within_s: float = 5) -> dict[str, Any]:
+        """The next frame."""
+        frame = json.loads(self.connection.recv(timeout=within_s))
+        assert isinstance(frame, dict)
+        return frame
+
+    def hears_reply(self) -> str:
+        """Tokens up to the last one."""
+        text = ""
+        while True:
+            frame = self.hears()
+            assert frame["type"] == "text", frame
+            text += str(frame["token"])
+            if frame["last"]:
+                return text
+
+
+@contextmanager
+def relay(exchange: Exchange, *, token: str = TOKEN) -> Iterator[Socket]:
+    signature = RequestValidator(token).compute_signature(SOCKET, {})
+    with ws.connect(
+        f"ws://127.0.0.1:{exchange.port}/voice/relay",
+        additional_headers={"X-Twilio-Signature": signature},
+        close_timeout=1,
+    ) as connection:
+        yield Socket(connection)
+
+
+@pytest.fixture
+def line(exchange: Exchange) -> Line:
+    line = exchange.line(called=RELAY)
+    line.arrives()
+    return line
+
+
+def test_a_relay_site_is_answered_with_a_socket_and_greeted_once(exchange: Exchange) -> None:
+    answer = exchange.line(called=RELAY).arrives()
+    assert answer.names == ["Connect"]
+    (relay_verb,) = answer.verbs[0]
+    assert relay_verb.get("url") == SOCKET
+    assert "automated assistant" in (relay_verb.get("welcomeGreeting") or "")
+    assert answer.verbs[0].get("action", "").startswith(f"{PUBLIC}/voice/relay-ended")
+
+
+@pytest.mark.parametrize("token", ["", "another-token"])
+def test_a_socket_that_nobody_signed_is_not_opened(
+    exchange: Exchange, line: Line, token: str
+) -> None:
+    with pytest.raises(InvalidStatus), relay(exchange, token=token):
+        """Never opened."""
+
+
+def test_the_caller_is_heard_and_answered(exchange: Exchange, line: Line) -> None:
+    with exchange.worker("Stay inside. ", "How many are you?"), relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stu", last=False)
+        socket.says("we are stuck")
+        assert socket.hears_reply() == "Stay inside. How many are you?"
+    assert exchange.parts.record().said(1, "caller") == "we are stuck"
+
+
+def test_turn_follows_turn(exchange: Exchange, line: Line) -> None:
+    with exchange.worker("Reply."), relay(exchange) as socket:
+        socket.setup()
+        for turn in range(1, 5):
+            socket.says(f"utterance {turn}")
+            assert socket.hears_reply() == "Reply."
+    assert exchange.parts.record().answered == 4
+
+
+def test_frames_sent_twice_are_one(exchange: Exchange, line: Line) -> None:
+    with exchange.worker("Reply."), relay(exchange) as socket:
+        for _ in range(2):
+            socket.setup()
+        for _ in range(2):
+            socket.says("we are stuck")
+        assert socket.hears_reply() == "Reply."
+        for _ in range(2):
+            socket.send(type="dtmf", digit="5")
+        assert socket.hears_reply() == "Reply."
+        for _ in range(2):
+            socket.send(type="interrupt", utteranceUntilInterrupt="Rep", durationUntilInterruptMs=9)
+        wait_until(lambda: "interrupted" in exchange.parts.events(), "no interruption was kept")
+    record = exchange.parts.record()
+    assert (record.heard, record.answered) == (2, 2)
+    assert record.conversation_thread[-2].digits == "5"
+    assert exchange.parts.events().count("interrupted") == 1
+
+
+def test_two_sockets_at_once_that_bring_the_same_words_bring_them_once(
+    exchange: Exchange, line: Line
+) -> None:
+    with exchange.worker("Reply."), relay(exchange) as one, relay(exchange) as two:
+        for socket in (one, two):
+            socket.setup()
+        for socket in (one, two):
+            socket.says("we are stuck")
+        for socket in (one, two):
+            assert socket.hears_reply() == "Reply."
+    assert exchange.parts.record().heard == 1
+
+
+def test_a_socket_that_is_opened_again_goes_on_with_the_call(
+    exchange: Exchange, line: Line
+) -> None:
+    with exchange.worker("Reply."):
+        with relay(exchange) as socket:
+            socket.setup()
+            socket.says("first")
+            socket.hears_reply()
+        with relay(exchange) as socket:
+            socket.setup()
+            socket.says("second")
+            assert socket.hears_reply() == "Reply."
+    record = exchange.parts.record()
+    assert [record.said(turn, "caller") for turn in (1, 2)] == ["first", "second"]
+
+
+def test_words_replayed_on_a_new_socket_are_not_said_twice(exchange: Exchange, line: Line) -> None:
+    with relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
+    with exchange.worker("Reply."), relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        assert socket.hears_reply() == "Reply."
+    assert exchange.parts.record().heard == 1
+
+
+def test_what_was_owed_when_the_socket_broke_is_said_on_the_next(
+    exchange: Exchange, line: Line
+) -> None:
+    with relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
+    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    (verb,) = back.verbs[0]
+    assert "automated" not in (verb.get("welcomeGreeting") or "")
+    assert verb.get("welcomeGreeting")
+    with exchange.worker("Reply."), relay(exchange) as socket:
+        socket.setup(**{p.get("name", ""): p.get("value", "") for p in verb})
+        assert socket.hears_reply() == "Reply."
+
+
+def test_what_the_caller_cannot_have_heard_when_the_socket_broke_is_said_again(
+    exchange: Exchange, line: Line
+) -> None:
+    reply = "Stay inside. " + "Keep away from the doors and do not force them. " * 10
+    with exchange.worker(reply), relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        assert socket.hears_reply() == reply
+    with relay(exchange) as socket:
+        socket.setup(resumed="1")
+        again = socket.hears_reply()
+    assert reply.endswith(again)
+    assert "Keep away" in again
+
+
+def test_an_interruption_is_kept_and_the_rest_is_not_sent(exchange: Exchange, line: Line) -> None:
+    speaking, go_on = Event(), Event()
+
+    class Slow:
+        def respond(self, record: CallRecord, stop: Event) -> Iterator[Piece]:
+            if record.answered == 0:
+                yield Piece("Stay inside. ")
+                speaking.set()
+                go_on.wait(5)
+                yield Piece("Keep away from the doors.", last=True)
+            else:
+                yield Piece("What is it?", last=True)
+
+    turns = exchange.parts.worker(Slow())
+    with exchange.worker("unused") as worker, relay(exchange) as socket:
+        worker.turns = turns
+        socket.setup()
+        socket.says("we are stuck")
+        first = socket.hears()
+        assert (first["token"], first["last"]) == ("Stay inside. ", False)
+        assert speaking.wait(5)
+        socket.send(
+            type="interrupt", utteranceUntilInterrupt="Stay", durationUntilInterruptMs="400"
+        )
+        socket.says("wait what")
+        wait_until(lambda: exchange.parts.record().heard == 2, "the interruption was not heard")
+        go_on.set()
+        assert socket.hears_reply() == "What is it?"
+    thread = exchange.parts.record().conversation_thread
+    reply = next(entry for entry in thread if (entry.role, entry.turn) == ("agent", 1))
+    assert reply.text == "Stay inside. Keep away from the doors."
+    assert reply.heard == "Stay"
+
+
+def test_the_next_worker_goes_on_after_what_was_sent(exchange: Exchange, line: Line) -> None:
+    with relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
+        dead = exchange.parts.store.claim(SID, "dead", "claim-1")
+        assert isinstance(dead, Claimed)
+        exchange.parts.store.note_draft(dead.lease, 1, "Stay inside. ")
+        assert socket.hears()["token"] == "Stay inside. "
+        exchange.parts.store.hand_back(dead.lease, "test", costs=True)
+        wake(SID, takeover=True)
+        with exchange.worker("Stay inside. ", "Help is near."):
+            assert socket.hears_reply() == "Help is near."
+        assert exchange.parts.store.note_draft(dead.lease, 1, "Stay inside. Late.") == "fenced"
+
+
+def test_malformed_frames_are_logged_and_harm_nobody(
+    exchange: Exchange, line: Line, caplog: pytest.LogCaptureFixture
+) -> None:
+    with exchange.worker("Reply."), relay(exchange) as socket:
+        socket.connection.send("no json, but a secret")
+        socket.setup()
+        for bad in ("[]", "null", "{}", '{"type": 5}', '{"type":"prompt"}', "{" * 50):
+            socket.connection.send(bad)
+        socket.connection.send(b"\x00\xff")
+        socket.send(type="from-the-future", x=1)
+        socket.send(type="error", description="Invalid message received")
+        socket.says("we are stuck")
+        assert socket.hears_reply() == "Reply."
+    assert "relay socket" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_caller_who_waits_hears_phrases_and_then_a_human_is_wanted(
+    exchange: Exchange, line: Line
+) -> None:
+    with relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        phrases = [socket.hears_reply() for _ in range(3)]
+        assert len(set(phrases[:2])) == 2
+        wait_until(lambda: exchange.parts.record().needs_human == "no_reply", "no human was wanted")
+
+
+def test_when_a_human_joins_the_socket_ends_and_the_caller_is_put_through(
+    exchange: Exchange, line: Line
+) -> None:
+    with relay(exchange) as socket:
+        socket.setup()
+        exchange.parts.store.handovers.want(SID, "asked")
+        exchange.ringing.accept(SID, "ring", "CAhuman")
+        frame = socket.hears()
+        assert frame["type"] == "end"
+    answer = line.post(
+        "/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=frame["handoffData"]
+    )
+    assert answer.names == ["Say", "Dial"]
+
+
+def test_a_caller_who_hangs_up_ends_the_call(exchange: Exchange, line: Line) -> None:
+    with relay(exchange) as socket:
+        socket.setup()
+        line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended", CallStatus="completed")
+        assert socket.hears()["type"] == "end"
+    assert exchange.parts.record().outcome == "hung_up"
+
+
+def test_a_socket_that_fails_twice_is_not_tried_a_third_time(
+    exchange: Exchange, line: Line
+) -> None:
+    once = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105")
+    assert once.names == ["Connect"]
+    twice = line.follow(once, "Connect", SessionStatus="failed", ErrorCode="64105")
+    assert twice.names == ["Gather", "Redirect"]
+
+
+@pytest.mark.parametrize("data", ["", "{", "[]", '"x"', '{"reason":"nonsense"}', "\x00"])
+def test_handoff_data_that_is_not_ours_does_no_harm(
+    exchange: Exchange, line: Line, data: str
+) -> None:
+    answer = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=data)
+    assert answer.names == ["Connect"]
+
+
+def test_a_socket_for_a_call_that_nobody_opened_opens_it(exchange: Exchange) -> None:
+    with exchange.worker("Reply."), relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        assert socket.hears_reply() == "Reply."
+    assert exchange.parts.record().site == "mill"
+
+
+def test_a_socket_for_a_call_that_is_over_is_ended(exchange: Exchange, line: Line) -> None:
+    exchange.parts.intake.end(SID, "hung_up")
+    with relay(exchange) as socket:
+        socket.setup()
+        assert socket.hears()["type"] == "end"
+
+
+def test_a_socket_that_never_says_who_it_is_is_closed(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callflow.web.relay.SETUP_WITHIN_S", 0.1)
+    with relay(exchange) as socket, pytest.raises(ConnectionClosed):
+        socket.connection.recv(timeout=5)
+
+
+def test_a_caller_who_says_nothing_is_heard_as_silent(
+    exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callflow.web.session.SILENCE_S", 0.2)
+    monkeypatch.setattr("callflow.web.session.LOOK_S", 0.1)
+    with exchange.worker("Can you hear me?"), relay(exchange) as socket:
+        socket.setup()
+        assert socket.hears_reply() == "Can you hear me?"
+    assert exchange.parts.record().unclear >= 1
+
+
+def test_what_cannot_be_stored_leaves_by_the_action_address(
+    exchange: Exchange, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from callflow.errors import StoreUnavailable
+
+    with relay(exchange) as socket:
+        socket.setup()
+
+        async def gone(*_: object, **__: object) -> None:
+            raise StoreUnavailable("test", "gone")
+
+        with monkeypatch.context() as broken:
+            broken.setattr("callflow.web.party.Party.hear", gone)
+            socket.says("we are stuck")
+            frame = socket.hears()
+    assert frame["type"] == "end"
+    with exchange.worker("Reply."):
+        answer = line.post(
+            "/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=frame["handoffData"]
+        )
+    assert answer.names == ["Connect"]
+    (verb,) = answer.verbs[0]
+    assert verb.get("welcomeGreeting") == "Reply."
+    assert exchange.parts.record().said(1, "caller") == "we are stuck"
