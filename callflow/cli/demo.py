@@ -27,7 +27,7 @@ def demo(
     turns: Annotated[
         int, typer.Option(min=1, max=1000, help="Things each of them says.")
     ] = _PLAN.turns,
-    kill: Annotated[Kill, typer.Option(help="What is done to workers.")] = _PLAN.kill,
+    kill: Annotated[Kill, typer.Option(help="What is killed, or frozen.")] = _PLAN.kill,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between kills.")] = _PLAN.every_s,
     seed: Annotated[int, typer.Option(help="The same seed gives the same callers.")] = _PLAN.seed,
     workers: Annotated[int, typer.Option(min=2, max=64, help="Workers.")] = _PLAN.workers,
@@ -37,6 +37,9 @@ def demo(
     pace: Annotated[
         float, typer.Option(min=0, max=10, help="Seconds before each sentence.")
     ] = _PLAN.pace_s,
+    speed: Annotated[
+        float, typer.Option(min=1, max=100, help="How much faster than life everybody speaks.")
+    ] = _PLAN.speed,
     backlog: Annotated[
         int, typer.Option(min=0, max=10_000, help="Turns of other calls kept waiting.")
     ] = _PLAN.backlog,
@@ -45,7 +48,10 @@ def demo(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object at the end.")] = False,
 ) -> None:
-    """Kill workers in the middle of emergency calls and see what the callers notice."""
+    """Kill processes in the middle of emergency calls and see what the callers notice.
+
+    The callers are a simulated carrier's: real webhooks and relay sockets, real processes.
+    """
     from rich.console import Console
     from rich.live import Live
 
@@ -56,7 +62,7 @@ def demo(
 
     # A demo that is told to end ends its workers and its server first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    plan = Plan(calls, turns, kill, every, seed, workers, slots, pace, backlog, logs)
+    plan = Plan(calls, turns, kill, every, seed, workers, slots, pace, speed, backlog, logs)
     bootstrap.library()  # Workers would not start with a bad procedure, and say so in a log.
     screen = Console(stderr=as_json)
     if screen.is_terminal:

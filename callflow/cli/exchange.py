@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 
 from callflow.settings import PREFIX, Settings
+from callflow.stack import free_port
 
 HANDOUT = "phone.json"
 
@@ -71,11 +71,3 @@ def handed_out(exchange: Exchange, data_dir: Path) -> Iterator[None]:
         yield
     finally:
         path.unlink(missing_ok=True)
-
-
-def free_port() -> int:
-    """A port on loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

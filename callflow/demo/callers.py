@@ -1,7 +1,7 @@
-"""Simulated callers: they speak a line, wait until they have heard the reply, and go on.
+"""The people of a demo: real calls by the carrier simulator, each a lift with something to say.
 
-They are the demo's outside view: what they were told was accepted and what they heard is compared
-with the record afterwards. Like a carrier they know nothing of workers.
+They are the demo's outside view: what they said and what they heard is compared with the record
+afterwards. Like a carrier they know nothing of workers.
 """
 
 from __future__ import annotations
@@ -9,23 +9,34 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 from collections.abc import Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 
 from callflow.intake import Intake
-from callflow.store.replies import Expected, Replies
+from callflow.phone.caller import Behaviour
+from callflow.phone.carrier import Carrier
+from callflow.phone.report import CallReport
+from callflow.responder.phrases import generic
 from callflow.store.snapshot import Snapshots
-
-PATIENCE_S = 60.0
-"""A caller who has heard nothing for so long counts as lost."""
 
 REFILL_S = 0.25
 
 THINK_S = (0.5, 4.0)
-"""Between hearing a reply and having spoken again."""
+"""Between having been asked and speaking: below the five seconds after which a Gather hears
+silence."""
+
+LIFTS = {
+    "en": ("+441632960010", "+441632960020"),
+    "zh": ("+441632960030",),
+    "es": ("+441632960040",),
+}
+"""The numbers of `sites.yaml` by language: webhooks first, then relay sockets."""
+
+FILLERS = (
+    *("hold_1", "hold_2", "getting_person", "still_here", "nobody_yet", "person_left", "say_again"),
+)
+"""What is said while a reply is awaited: no reply itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,67 +58,28 @@ def conversations() -> list[Conversation]:
 
 
 @dataclass(slots=True)
-class SpokenTurn:
-    """One turn as the caller saw it; times are monotonic, s."""
-
-    turn: int
-    said: str
-    accepted_at: float
-    heard: list[str] = field(default_factory=list)
-    """The reply as it grew in the caller's ear; the last one is the whole of it."""
-    replied_at: float | None = None
-
-    @property
-    def pause_s(self) -> float | None:
-        """From the utterance's acceptance to the whole reply."""
-        return None if self.replied_at is None else self.replied_at - self.accepted_at
-
-
-@dataclass(slots=True)
 class Caller:
-    """One person in one lift."""
+    """One person in one lift. `report`: what the call was like, once it is over."""
 
     call_sid: str
     conversation: Conversation
+    called: str
     arrives_s: float
-    random: random.Random
-    turns: list[SpokenTurn] = field(default_factory=list)
-    with_human: bool = False
-    gave_up: bool = False
+    report: CallReport | None = None
 
-    async def call(self, intake: Intake, replies: Replies, turns: int, threads: Executor) -> None:
+    async def call(self, carrier: Carrier, turns: int) -> None:
         """The whole call, from the alarm button to hanging up."""
         await asyncio.sleep(self.arrives_s)
-        loop = asyncio.get_running_loop()
-        language = self.conversation.language
-        await loop.run_in_executor(
-            threads, lambda: intake.open(self.call_sid, site="demo", language=language)
+        phrases = generic(self.conversation.language)
+        behaviour = Behaviour(
+            self.conversation.lines,
+            turns=turns,
+            language=self.conversation.language,
+            think_s=THINK_S,
+            fillers=tuple(phrases[name] for name in FILLERS),
+            say_again=(phrases["say_again"],),
         )
-        for number in range(1, turns + 1):
-            said = self.conversation.lines[(number - 1) % len(self.conversation.lines)]
-            with replies.expect(self.call_sid, number) as reply:
-                await loop.run_in_executor(threads, intake.hear, self.call_sid, number, said)
-                spoken = SpokenTurn(number, said, accepted_at=time.monotonic())
-                self.turns.append(spoken)
-                if not await self._listen(reply, spoken):
-                    break
-            await asyncio.sleep(self.random.uniform(*THINK_S))
-        await loop.run_in_executor(threads, intake.end, self.call_sid, "hung_up")
-
-    async def _listen(self, expected: Expected, spoken: SpokenTurn) -> bool:
-        """Hear the reply to the end. False when the conversation with us is over."""
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                async for reply in expected.follow():
-                    if reply.text:
-                        spoken.heard.append(reply.text)
-                    if reply.done:
-                        spoken.replied_at = time.monotonic()
-                    elif reply.over and reply.standing is not None:
-                        self.with_human = reply.standing.handling == "human"
-        except TimeoutError:
-            self.gave_up = True
-        return spoken.replied_at is not None
+        self.report = await carrier.call(behaviour, to=self.called, call_sid=self.call_sid)
 
 
 class Backlog:
@@ -145,12 +117,16 @@ def crowd(count: int, seed: int, over_s: float) -> list[Caller]:
     """`count` callers that arrive within `over_s`, the same ones for the same seed."""
     chance = random.Random(seed)
     spoken: Sequence[Conversation] = conversations()
-    return [
-        Caller(
-            call_sid=f"CA{chance.getrandbits(128):032x}",
-            conversation=chance.choice(spoken),
-            arrives_s=chance.uniform(0, over_s),
-            random=random.Random(chance.getrandbits(64)),
+    callers = []
+    for number in range(count):
+        conversation = chance.choice(spoken)
+        lifts = LIFTS[conversation.language]
+        callers.append(
+            Caller(
+                call_sid=f"CA{chance.getrandbits(128):032x}",
+                conversation=conversation,
+                called=lifts[number % len(lifts)],
+                arrives_s=chance.uniform(0, over_s),
+            )
         )
-        for _ in range(count)
-    ]
+    return callers

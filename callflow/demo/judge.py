@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
-from callflow.demo.callers import Caller, SpokenTurn
+from callflow.demo.callers import Caller
+from callflow.demo.ear import misheard
 from callflow.demo.striker import Strike
 from callflow.store.journal import JournalEntry
+
+LONGEST_SILENCE_S = 4.0
+"""A promise: so long may a caller hear nothing, and no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,9 @@ class Verdict:
     takeover_s: Percentiles
     pause_s: Percentiles
     turn_ms: Percentiles
+    silence_s: Percentiles
+    """What callers had to bear between their own words, or ours, and the next thing they heard."""
+    too_silent: int
     lost: int
     repeated: int
     out_of_order: int
@@ -61,8 +67,10 @@ class Verdict:
 
     @property
     def good(self) -> bool:
-        """True when nothing was lost, repeated, out of order or leaked."""
-        return not (self.lost or self.repeated or self.out_of_order or self.leaked_keys)
+        """True when nothing was lost, repeated, out of order or leaked, and nobody heard nothing
+        for too long."""
+        harm = self.lost or self.repeated or self.out_of_order or self.leaked_keys
+        return not (harm or self.too_silent)
 
 
 def judge(
@@ -72,11 +80,11 @@ def judge(
     strikes: Sequence[Strike],
     leaked: Sequence[str],
 ) -> Verdict:
-    """Compare what the callers saw with the records and the journals."""
-    faults: dict[str, list[str]] = {"lost": [], "repeated": [], "out of order": []}
+    """Compare what the callers heard with the records and the journals."""
+    faults: dict[str, list[str]] = {"lost": [], "repeated": [], "out of order": [], "silent": []}
     for caller in callers:
         record = records.get(caller.call_sid)
-        if record is None:
+        if record is None or caller.report is None:
             faults["lost"].append(f"call {caller.call_sid}: there is no record")
             continue
         _judge_call(caller, record, journals[caller.call_sid], faults)
@@ -89,15 +97,17 @@ def judge(
     takeovers = [
         time_s for journal in journals.values() for time_s in takeover_times(journal, strikes)
     ]
-    turns = [(caller, turn) for caller in callers for turn in caller.turns]
+    reports = [caller.report for caller in callers if caller.report is not None]
     return Verdict(
         calls=len(callers),
-        turns=len(turns),
+        turns=sum(len(report.turns) for report in reports),
         kills=len(strikes),
         takeovers=_count(journals, "reclaimed"),
         takeover_s=Percentiles.of(takeovers),
-        pause_s=Percentiles.of(_pauses(turns, disturbed, hit=True)),
-        turn_ms=Percentiles.of((s * 1000 for s in _pauses(turns, disturbed, hit=False)), 1),
+        pause_s=Percentiles.of(_pauses(callers, disturbed, hit=True)),
+        turn_ms=Percentiles.of((s * 1000 for s in _pauses(callers, disturbed, hit=False)), 1),
+        silence_s=Percentiles.of(one.own_s for each in reports for one in each.silences),
+        too_silent=len(faults["silent"]),
         lost=len(faults["lost"]),
         repeated=len(faults["repeated"]),
         out_of_order=len(faults["out of order"]),
@@ -107,7 +117,7 @@ def judge(
             for entry in journal
         ),
         leaked_keys=len(leaked),
-        to_human=_count(journals, "transferred"),
+        to_human=_count(journals, "transferred") + _count(journals, "accepted"),
         faults=[f"{kind}: {one}" for kind, found in faults.items() for one in found]
         + [f"leaked: {key} has no lifetime" for key in leaked],
     )
@@ -131,7 +141,9 @@ def takeover_times(journal: Sequence[JournalEntry], strikes: Sequence[Strike]) -
     return times
 
 
-_LETS_GO = frozenset({"committed", "handed_back", "reclaimed", "transferred", "ended"})
+_LETS_GO = frozenset(
+    {"committed", "handed_back", "reclaimed", "transferred", "accepted", "lost", "ended"}
+)
 
 
 def _judge_call(
@@ -140,51 +152,50 @@ def _judge_call(
     journal: Sequence[JournalEntry],
     faults: dict[str, list[str]],
 ) -> None:
-    sid = caller.call_sid
-    said = {
-        role: Counter(e.turn for e in record.conversation_thread if e.role == role)
-        for role in ("caller", "agent")
-    }
+    sid, report = caller.call_sid, caller.report
+    assert report is not None
+    said = Counter(e.text for e in record.conversation_thread if e.role == "caller" and e.text)
+    accepted = Counter(clean(sid, turn.said) for turn in report.turns if turn.accepted)
+    for text, count in accepted.items():
+        if text and said[text] < count:
+            faults["lost"].append(f"call {sid}: an utterance of {len(text)} letters")
+    uttered = Counter(clean(sid, turn.said) for turn in report.turns)
+    for text, count in said.items():
+        if count > uttered[text]:
+            faults["repeated"].append(f"call {sid}: an utterance of {len(text)} letters")
+    if not report.with_human:
+        faults["lost"] += [f"call {sid}: the reply to turn {turn.number}" for turn in report.lost]
+    if report.failed:
+        faults["lost"].append(f"call {sid}: the call, {'; '.join(report.failures[:2])}")
     committed = Counter(entry.turn for entry in journal if entry.event == "committed")
-    for spoken in caller.turns:
-        turn = spoken.turn
-        if record.said(turn, "caller") != clean(sid, spoken.said):
-            faults["lost"].append(f"call {sid}: the utterance of turn {turn}")
-        if not said["agent"][turn] and not caller.with_human:
-            faults["lost"].append(f"call {sid}: the reply to turn {turn}")
-        if max(said["caller"][turn], said["agent"][turn], committed[turn]) > 1:
-            faults["repeated"].append(f"call {sid}: turn {turn} stands more than once")
-        faults["repeated"] += [f"call {sid}: {fault}" for fault in _misheard(spoken, record)]
     for role in ("caller", "agent"):
         order = [e.turn for e in record.conversation_thread if e.role == role]
         if order != sorted(order):
             faults["out of order"].append(f"call {sid}: {role} turns stand as {order}")
-
-
-def _misheard(spoken: SpokenTurn, record: CallRecord) -> list[str]:
-    """Where the reply in the caller's ear was unsaid or said again instead of growing."""
-    faults = [
-        f"turn {spoken.turn} was unsaid: {before!r} became {after!r}"
-        for before, after in pairwise(spoken.heard)
-        if not after.startswith(before)
+        twice = [turn for turn, count in (Counter(order) + Counter()).items() if count > 1]
+        faults["repeated"] += [f"call {sid}: turn {turn} stands more than once" for turn in twice]
+    faults["repeated"] += [
+        f"call {sid}: turn {turn} was committed {count} times"
+        for turn, count in committed.items()
+        if count > 1
     ]
-    if spoken.replied_at is not None and spoken.heard:
-        kept = record.said(spoken.turn, "agent")
-        if kept != spoken.heard[-1]:
-            faults.append(f"turn {spoken.turn}: heard {spoken.heard[-1]!r}, kept {kept!r}")
-    return faults
+    for kind, fault in misheard(report, record):
+        faults[kind].append(f"call {sid}: {fault}")
+    faults["silent"] += [
+        f"call {sid}: {one.own_s:.1f} s before {one.cause} in turn {one.turn}"
+        for one in report.silences
+        if one.own_s > LONGEST_SILENCE_S
+    ]
 
 
 def _pauses(
-    turns: Sequence[tuple[Caller, SpokenTurn]],
-    disturbed: set[tuple[str, int | None]],
-    *,
-    hit: bool,
+    callers: Sequence[Caller], disturbed: set[tuple[str, int | None]], *, hit: bool
 ) -> Iterable[float]:
-    for caller, spoken in turns:
-        pause = spoken.pause_s
-        if pause is not None and ((caller.call_sid, spoken.turn) in disturbed) is hit:
-            yield pause
+    for caller in callers:
+        for turn in caller.report.turns if caller.report is not None else ():
+            struck = (caller.call_sid, turn.number) in disturbed
+            if turn.reply_s is not None and struck is hit:
+                yield turn.reply_s
 
 
 def _count(journals: Mapping[str, Sequence[JournalEntry]], event: str) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Kill(StrEnum):
-    """What is done to a worker."""
+    """What is done to which process."""
 
     WORKER = "worker"
     """SIGKILL for the worker and all its children, as by a power cut."""
@@ -16,6 +16,8 @@ class Kill(StrEnum):
     """SIGKILL for the one pool process that runs a turn."""
     FREEZE = "freeze"
     """SIGSTOP, and SIGCONT when its calls have been taken over: it goes on where it stood."""
+    WEB = "web"
+    """SIGKILL for a process that callers are talking to."""
     NONE = "none"
 
 
@@ -31,6 +33,8 @@ class Plan:
     workers: int = 3
     slots: int = 4
     pace_s: float = 0.3
+    speed: float = 8.0
+    """How many times faster than life everybody speaks; silence is real time."""
     backlog: int = 0
     """Turns of further calls that wait in the queue from the start, so that takeovers must pass
     them."""

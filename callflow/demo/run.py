@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
@@ -17,8 +16,11 @@ from callflow.demo.judge import Verdict, judge
 from callflow.demo.plan import Plan
 from callflow.demo.show import Show
 from callflow.demo.striker import Strike, Striker
+from callflow.demo.web import Line, WebProcesses
 from callflow.errors import CallflowError
 from callflow.intake import Intake
+from callflow.phone.carrier import Carrier
+from callflow.phone.human import HumanBehaviour
 from callflow.settings import Settings
 from callflow.stack import LocalStack
 from callflow.store.calls import CallStore
@@ -26,13 +28,14 @@ from callflow.store.embedded import EmbeddedServer
 from callflow.store.journal import Journal
 from callflow.store.leaks import keys_without_lifetime
 from callflow.store.leases import Leases
-from callflow.store.replies import Replies
 from callflow.store.script import Client, Scripts, connect
 from callflow.store.snapshot import Snapshots
 
 READY_S = 30.0
 FRAME_S = 0.25
-CALLER_THREADS = 8
+
+LETTERS_PER_S = 15.0
+"""How fast the simulated voices speak at speed 1."""
 
 
 class DemoFailed(CallflowError):
@@ -51,9 +54,17 @@ class Demo:
     """A plan being carried out against a server that is already there."""
 
     def __init__(
-        self, plan: Plan, settings: Settings, client: Client, stack: LocalStack, watcher: Watcher
+        self,
+        plan: Plan,
+        settings: Settings,
+        client: Client,
+        stack: LocalStack,
+        line: Line,
+        watcher: Watcher,
     ) -> None:
         self._plan = plan
+        self._line = line
+        self._web = WebProcesses(stack, line.ports)
         self._settings = settings
         self._client = client
         self._stack = stack
@@ -82,6 +93,7 @@ class Demo:
             self._settings.stale_after_s,
             Random(plan.seed),
             self._struck,
+            self._web,
         )
         backlog = Backlog(self._intake, self._snapshots, plan.backlog)
         await asyncio.to_thread(backlog.fill)
@@ -102,25 +114,30 @@ class Demo:
         return self._verdict(striker.strikes, backlog.call_sids)
 
     async def _all_calls(self) -> None:
-        url = self._settings.redis_url or ""
-        with ThreadPoolExecutor(CALLER_THREADS) as threads:
-            async with Replies.listening(url) as replies:
-                await asyncio.gather(
-                    *(
-                        caller.call(self._intake, replies, self._plan.turns, threads)
-                        for caller in self._callers
-                    )
-                )
+        line = self._line
+        async with Carrier(
+            self._web.addresses,
+            line.public_url,
+            line.account_sid,
+            line.auth_token,
+            api_port=line.api_port,
+            speed=self._plan.speed,
+            seed=self._plan.seed,
+            # The agent is what is shown: the humans who are rung are all busy elsewhere.
+            human=HumanBehaviour(answer="never"),
+        ) as carrier:
+            await asyncio.gather(*(one.call(carrier, self._plan.turns) for one in self._callers))
+            await carrier.settle()
 
     async def _ready(self) -> None:
-        """Wait until every worker's processes are there."""
+        """Wait until every process is there."""
         wanted = self._plan.workers * self._plan.slots
         deadline = time.monotonic() + READY_S
-        while len(self._leases.present_now()) < wanted:
+        while len(self._leases.present_now()) < wanted or not await self._web.all_answer():
             dead = [one for one in self._stack.processes.values() if not one.alive]
             if dead or time.monotonic() > deadline:
                 words = "\n".join(f"{one.name}: {one.last_words()}" for one in dead)
-                raise DemoFailed(f"the workers did not come up within {READY_S:.0f} s\n{words}")
+                raise DemoFailed(f"the processes did not come up within {READY_S:.0f} s\n{words}")
             await asyncio.sleep(0.05)
 
     async def _keep_showing(self) -> None:
@@ -159,12 +176,16 @@ class Demo:
 
 
 @contextmanager
-def _stack(plan: Plan, settings: Settings, server: EmbeddedServer) -> Iterator[LocalStack]:
+def _stack(
+    plan: Plan, settings: Settings, server: EmbeddedServer, line: Line
+) -> Iterator[LocalStack]:
     env = {
         "CALLFLOW_REDIS_URL": server.url,
         "CALLFLOW_BROKER_URL": "",
         "CALLFLOW_PACE_S": str(plan.pace_s),
         "CALLFLOW_STALE_AFTER_S": str(settings.stale_after_s),
+        "CALLFLOW_SPEECH_LETTERS_PER_S": str(LETTERS_PER_S * plan.speed),
+        **line.env,
     }
     # The server's scratch directory goes when the server goes, however this process ends.
     with LocalStack(env, plan.logs or server.data_dir / "logs") as stack:
@@ -172,13 +193,16 @@ def _stack(plan: Plan, settings: Settings, server: EmbeddedServer) -> Iterator[L
             stack.start_worker(f"w{number}", slots=plan.slots)
         stack.start_watchdog()
         stack.start_beat()
+        for name, port in line.ports.items():
+            stack.start_web(port, name)
         yield stack
 
 
 def run(plan: Plan, settings: Settings, watcher: Watcher) -> Verdict:
     """Carry out `plan` on a server of its own, and leave nothing behind."""
+    line = Line.of_its_own()
     with EmbeddedServer.start() as server:
         use_broker(server.url)
         own = settings.model_copy(update={"redis_url": server.url, "broker_url": None})
-        with _stack(plan, own, server) as stack, connect(server.url) as client:
-            return asyncio.run(Demo(plan, own, client, stack, watcher).run())
+        with _stack(plan, own, server, line) as stack, connect(server.url) as client:
+            return asyncio.run(Demo(plan, own, client, stack, line, watcher).run())

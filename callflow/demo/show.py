@@ -31,6 +31,7 @@ VERB = {
     Kill.WORKER: "killed worker",
     Kill.CHILD: "killed pool process",
     Kill.FREEZE: "froze worker",
+    Kill.WEB: "killed web process",
 }
 
 EVENTS_SHOWN = 6
@@ -49,7 +50,8 @@ class Show:
 
     def struck(self, strike: Strike) -> str:
         """Remember a strike; the sentence for it."""
-        sentence = f"{VERB[strike.kill]} {strike.victim} in the middle of a turn"
+        when = "in the middle of calls" if strike.kill is Kill.WEB else "in the middle of a turn"
+        sentence = f"{VERB[strike.kill]} {strike.victim} {when}"
         self._note(sentence, "red")
         self._struck_ms = strike.at_ms
         return sentence
@@ -117,6 +119,7 @@ def summary(verdict: Verdict, seed: int) -> RenderableType:
     table.add_row("kill → next worker", _times(verdict.takeover_s, "s"))
     table.add_row("caller waited, turns hit", _times(verdict.pause_s, "s"))
     table.add_row("caller waited, other turns", _times(verdict.turn_ms, "ms"))
+    table.add_row("silence that callers heard", _times(verdict.silence_s, "s"))
     table.add_row("late writes refused", str(verdict.fenced_writes))
     table.add_row("passed to a human", str(verdict.to_human))
     bad = not verdict.good
@@ -130,7 +133,7 @@ def summary(verdict: Verdict, seed: int) -> RenderableType:
     sentence = (
         Text("Something that must not happen has happened:", "bold red")
         if bad
-        else Text("Nobody had to say anything twice.", "bold green")
+        else Text("Nobody had to say anything twice, or wait in silence.", "bold green")
     )
     return Group(table, sentence, *verdict.faults[:20], Text(f"again: --seed {seed}", "dim"))
 

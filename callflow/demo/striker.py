@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from callflow.call.record import CallRecord
 from callflow.call.state import LEASED
 from callflow.demo.plan import Kill
+from callflow.demo.web import WebProcesses
 from callflow.stack import LocalStack, StackProcess
 from callflow.store.leases import Leases
 from callflow.store.snapshot import Snapshots
@@ -52,6 +53,7 @@ class Striker:
     stale_s: float
     random: random.Random
     on_strike: Callable[[Strike], None]
+    web: WebProcesses
     strikes: list[Strike] = field(default_factory=list)
     _thaws: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -60,13 +62,27 @@ class Striker:
         try:
             while self.kill is not Kill.NONE:
                 await asyncio.sleep(self.every_s)
-                self._strike(await self._next_victim())
+                if self.kill is Kill.WEB:
+                    await self._strike_web()
+                else:
+                    self._strike(await self._next_victim())
         finally:
             for thaw in self._thaws:
                 thaw.cancel()
             for process in self.stack.processes.values():
                 if process.frozen:
                     process.thaw()
+
+    async def _strike_web(self) -> None:
+        """Kill one that answers calls, while another one answers too: no load balancer helps a
+        caller when there is none."""
+        while len(answering := await self.web.answering()) < 2:
+            await asyncio.sleep(LOOK_AGAIN_S)
+        name = self.random.choice(answering)
+        strike = Strike(self.kill, name, await asyncio.to_thread(self.snapshots.now_ms))
+        await asyncio.to_thread(self.web.replace, name)
+        self.strikes.append(strike)
+        self.on_strike(strike)
 
     async def _next_victim(self) -> CallRecord:
         """The first call that may be struck: the workers are other processes, so we must ask."""

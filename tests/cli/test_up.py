@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from callflow.cli import server
-from callflow.cli.exchange import free_port
+from callflow.stack import free_port
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.script import connect
 from tests.cli.running import Cli

@@ -1,0 +1,299 @@
+"""`callflow phone`: call in as a carrier does, by hand, through a pipe, or by the hundred."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, cast
+from urllib.parse import urlsplit
+
+import typer
+
+from callflow.cli import screen
+from callflow.cli.failure import INTERRUPTED
+from callflow.cli.phone_show import Conversation, JsonLines, Progress, Show, table
+
+if TYPE_CHECKING:
+    from callflow.phone.account import Account
+    from callflow.phone.caller import Behaviour
+    from callflow.phone.carrier import Call, Carrier
+    from callflow.phone.human import Answer
+    from callflow.phone.keyboard import Typist
+    from callflow.phone.mischief import Mischief
+
+FILLERS = ("hold_1", "hold_2", "getting_person", "still_here")
+"""Phrases after which a caller goes on waiting."""
+
+LOOK_S = 0.2
+
+TALKING = 10.0
+"""Speed of a conversation by hand: one reads faster than one listens."""
+
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", re.ASCII)
+
+
+def _language(given: str) -> str:
+    if not _LANGUAGE.fullmatch(given):
+        raise typer.BadParameter(f"{screen.plain(given)!r} is no language: write en, es or en-GB")
+    return given
+
+
+class Human(StrEnum):
+    """What the humans do when they are rung."""
+
+    NEVER = "never"
+    ANSWERS = "answers"
+    BUSY = "busy"
+    REFUSES = "refuses"
+    FAILS = "fails"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    to: str
+    from_: str
+    language: str
+    calls: int
+    rate_per_s: float
+    turns: int
+    speed: float
+    seed: int
+    human: Human
+    as_json: bool
+
+
+_Share = Annotated[float, typer.Option(min=0, max=1, metavar="P", rich_help_panel="Mischief")]
+
+
+def phone(
+    to: Annotated[str, typer.Option(metavar="NUMBER", help="Whom to call.")] = "+441632960010",
+    from_: Annotated[
+        str, typer.Option("--from", metavar="NUMBER", help="Who calls.")
+    ] = "+441632960999",
+    url: Annotated[
+        str | None,
+        typer.Option(help="Base URL of a web process.", show_default="that of `callflow up`"),
+    ] = None,
+    language: Annotated[
+        str, typer.Option(callback=_language, help="What the caller speaks: en, es, …")
+    ] = "en",
+    calls: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Calls; more than one is load.")
+    ] = 1,
+    rate: Annotated[float, typer.Option(min=0.01, max=1000, help="Calls per second.")] = 10.0,
+    turns: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Things each says, from a script.")
+    ] = None,
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=1000,
+            help="How much faster than life everybody speaks.",
+            show_default="10 by hand, 1 from a script",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed gives the same calls.", show_default="any")
+    ] = None,
+    human: Annotated[Human, typer.Option(help="What rung humans do.")] = Human.NEVER,
+    repeat: _Share = 0.0,
+    delay: _Share = 0.0,
+    reorder: _Share = 0.0,
+    drop: _Share = 0.0,
+    hang_up: _Share = 0.0,
+    interrupt: _Share = 0.0,
+    give_up: _Share = 0.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Events as JSON lines; of a load one object at the end.")
+    ] = False,
+) -> None:
+    """Call a running callflow as a carrier would, and talk: each line is one utterance.
+
+    A line that is one digit, * or # is a key; an empty one is silence; Ctrl-C in the middle of a
+    reply interrupts it; Ctrl-D hangs up. With --calls or --turns callers speak from a script. The
+    secrets are those of `callflow up`, or from CALLFLOW_TWILIO_AUTH_TOKEN.
+    """
+    from callflow.phone.mischief import Mischief
+
+    by_hand = calls == 1 and turns is None
+    plan = _Plan(
+        to=to,
+        from_=from_,
+        language=language,
+        calls=calls,
+        rate_per_s=rate,
+        turns=turns or 4,
+        speed=speed or (TALKING if by_hand else 1.0),
+        seed=_any_seed() if seed is None else seed,
+        human=human,
+        as_json=as_json,
+    )
+    mischief = Mischief(
+        repeat=repeat,
+        delay=delay,
+        reorder=reorder,
+        drop=drop,
+        hang_up=hang_up,
+        interrupt=interrupt,
+        give_up=give_up,
+    )
+    account = _account(url)
+    # Told to end, it hangs up first.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    work = _talk(account, plan, mischief) if by_hand else _load(account, plan, mischief)
+    raise typer.Exit(asyncio.run(work))
+
+
+def _any_seed() -> int:
+    from random import SystemRandom
+
+    return SystemRandom().randrange(1_000_000)
+
+
+def _account(url: str | None) -> Account:
+    """Whom we call and with which secrets, from the local stack and the settings."""
+    from callflow import bootstrap
+    from callflow.phone.account import account, read
+
+    settings = bootstrap.settings()
+    tokens = settings.webhook_tokens
+    api = urlsplit(settings.twilio_api_url or "")
+    return account(
+        read(settings.data_dir),
+        url=url,
+        public_url=settings.public_url,
+        account_sid=settings.twilio_account_sid,
+        auth_token=tokens[0] if tokens else None,
+        api_port=(api.port or 0) if api.hostname == "127.0.0.1" else 0,
+    )
+
+
+def _carrier(account: Account, plan: _Plan, mischief: Mischief) -> Carrier:
+    from callflow.phone.carrier import Carrier
+    from callflow.phone.human import HumanBehaviour
+
+    return Carrier(
+        account.targets,
+        account.public_url,
+        account.account_sid,
+        account.auth_token,
+        api_port=account.api_port,
+        speed=plan.speed,
+        seed=plan.seed,
+        mischief=mischief,
+        human=HumanBehaviour(cast("Answer", plan.human.value), after_s=5.0, talks_s=10.0),
+    )
+
+
+async def _talk(account: Account, plan: _Plan, mischief: Mischief) -> int:
+    """One call by hand or through a pipe; the exit code."""
+    from callflow.phone.keyboard import Keyboard, Typist
+
+    typed = sys.stdin.isatty()
+    show: Show = JsonLines() if plan.as_json else Conversation(typed=typed)
+    keyboard = Keyboard(sys.stdin.fileno())
+    typist = Typist(keyboard.lines)
+    async with _carrier(account, plan, mischief) as carrier:
+        call = carrier.place(
+            typist,
+            to=plan.to,
+            from_=plan.from_,
+            language=plan.language,
+            fillers=_fillers(plan.language),
+            tell=show.tell,
+        )
+        interrupted = _interrupts(typist, call)
+        if typed and not plan.as_json:
+            screen.note(
+                f"call {call.call_sid} to {plan.to} · Enter alone is silence, one key is a key, "
+                "Ctrl-C interrupts, Ctrl-D hangs up"
+            )
+        keyboard.start()
+        try:
+            report = await call.ended()
+        finally:
+            keyboard.stop()
+    show.report(report)
+    if interrupted.is_set():
+        return INTERRUPTED
+    return 1 if report.failed else 0
+
+
+def _interrupts(typist: Typist, call: Call) -> asyncio.Event:
+    """Let Ctrl-C cut off what is being said, and hang up where nothing is."""
+    hung_up = asyncio.Event()
+
+    def interrupt() -> None:
+        if not typist.interrupt():
+            hung_up.set()
+            call.hang_up()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+    return hung_up
+
+
+async def _load(account: Account, plan: _Plan, mischief: Mischief) -> int:
+    """Calls from a script; the exit code."""
+    from callflow.phone.load import LoadResult, load
+
+    placed: list[Call] = []
+    progress = Progress(plan.calls)
+    async with _carrier(account, plan, mischief) as carrier:
+        showing = asyncio.create_task(_keep_showing(progress, placed))
+        try:
+            reports = await load(
+                carrier,
+                lambda number: _person(plan, number),
+                calls=plan.calls,
+                rate_per_s=plan.rate_per_s,
+                to=plan.to,
+                from_=plan.from_,
+                placed=placed.append,
+            )
+        finally:
+            showing.cancel()
+            progress.end()
+    result = LoadResult.of(reports)
+    if plan.as_json:
+        screen.line(json.dumps({**result.as_dict(), "seed": plan.seed}))
+    else:
+        screen.console().print(table(result))
+        screen.note(f"the same calls again: --seed {plan.seed}")
+    return 0 if result.good else 1
+
+
+async def _keep_showing(progress: Progress, placed: list[Call]) -> None:
+    while True:
+        over = [call.report for call in placed if call.line.over]
+        progress.show(len(placed), len(over), sum(len(report.lost) for report in over))
+        await asyncio.sleep(LOOK_S)
+
+
+def _person(plan: _Plan, number: int) -> Behaviour:
+    from callflow.phone.caller import Behaviour
+    from callflow.phone.lines import lines
+
+    return Behaviour(
+        lines(plan.language, number),
+        turns=plan.turns,
+        language=plan.language,
+        fillers=_fillers(plan.language),
+        say_again=_phrases(plan.language, ("say_again",)),
+    )
+
+
+def _fillers(language: str) -> tuple[str, ...]:
+    return _phrases(language, FILLERS)
+
+
+def _phrases(language: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    from callflow.responder.phrases import generic
+
+    known = generic(language)
+    return tuple(known[name] for name in names)
