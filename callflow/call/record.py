@@ -89,6 +89,15 @@ class Draft(Frozen):
     text: str
 
 
+class Sent(Frozen):
+    """How much of the reply to `turn` a relay socket has sent to be spoken, and when the last of it
+    went: a socket that breaks takes what it was not sent, and what was not spoken yet."""
+
+    turn: int
+    length: int
+    at: int
+
+
 class Alert(Frozen):
     """The ringing of humans for one call, rung by rung of the site's ladder: see `call/ladder.py`.
 
@@ -138,6 +147,7 @@ class CallRecord(Frozen):
     alert: Alert | None = None
     alert_due: int | None = None
     cut: Draft | None = None
+    sent: Sent | None = None
     unclear: int = 0
     lost: int = 0
     outcome: str | None = None

@@ -154,14 +154,16 @@ def _judge_call(
 ) -> None:
     sid, report = caller.call_sid, caller.report
     assert report is not None
-    said = Counter(e.text for e in record.conversation_thread if e.role == "caller" and e.text)
+    said = Counter(
+        e.text or e.digits or "" for e in record.conversation_thread if e.role == "caller"
+    )
     accepted = Counter(clean(sid, turn.said) for turn in report.turns if turn.accepted)
     for text, count in accepted.items():
         if text and said[text] < count:
             faults["lost"].append(f"call {sid}: an utterance of {len(text)} letters")
     uttered = Counter(clean(sid, turn.said) for turn in report.turns)
     for text, count in said.items():
-        if count > uttered[text]:
+        if text and count > uttered[text]:
             faults["repeated"].append(f"call {sid}: an utterance of {len(text)} letters")
     if not report.with_human:
         faults["lost"] += [f"call {sid}: the reply to turn {turn.number}" for turn in report.lost]

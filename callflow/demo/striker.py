@@ -76,7 +76,7 @@ class Striker:
     async def _strike_web(self) -> None:
         """Kill one that answers calls, while another one answers too: no load balancer helps a
         caller when there is none."""
-        while len(answering := await self.web.answering()) < 2:
+        while len(answering := await self.web.answering()) < 2:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_AGAIN_S)
         name = self.random.choice(answering)
         strike = Strike(self.kill, name, await asyncio.to_thread(self.snapshots.now_ms))

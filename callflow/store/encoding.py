@@ -65,6 +65,7 @@ FRESH = {
     "alert": "null",
     "alert_due": "null",
     "cut": "null",
+    "sent": "null",
     "unclear": "0",
     "lost": "0",
     "outcome": "null",

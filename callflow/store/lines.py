@@ -149,6 +149,11 @@ class Lines:
         )
         return Interrupt(word)
 
+    def sent(self, call_sid: str, turn: int, length: int, *, now_ms: int | None = None) -> None:
+        """A relay socket has sent `length` letters of the reply to `turn`: the next socket needs
+        to know, should this one break. Nothing happens where the call is over."""
+        self._scripts.run("sent", (call_keys(call_sid).call,), (turn, length, clock(now_ms)))
+
     def end(self, call_sid: str, outcome: str, *, now_ms: int | None = None) -> Finish:
         """Complete the call: its line is closed. It expires after the completed TTL."""
         keys = call_keys(call_sid)

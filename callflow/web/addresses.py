@@ -43,14 +43,31 @@ class Addresses:
         """Where the caller comes when the human is gone; `rung`: of a ladder without the store."""
         return self.to("/voice/transfer-ended", n=turn, rung=rung, **_query(flight))
 
-    def relay_ended(self, failures: int = 0) -> str:
-        """Where the caller comes when the socket is gone, which has failed so often in a row."""
-        return self.to("/voice/relay-ended", k=failures)
+    def relay_ended(self, failures: int, saying: Saying | None) -> str:
+        """Where the caller comes when the socket is gone, which has failed so often in a row.
+
+        `saying`: what it was to begin with, in case that it never did.
+        """
+        turn, since = (None, None) if saying is None else (saying.turn, saying.since)
+        return self.to("/voice/relay-ended", k=failures, g=turn, h=since)
 
     @property
     def relay(self) -> str:
         """The socket."""
         return socket_url(self.base, "/voice/relay")
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """The reply to `turn`, from the letter `since` on, is said as the first thing on a socket."""
+
+    turn: int
+    since: int = 0
+
+    @classmethod
+    def of(cls, hook: Hook) -> Saying | None:
+        """What the socket of this request was to begin with."""
+        return cls(hook.number("g"), hook.number("h", 0)) if "g" in hook.query else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from callflow.responder.phrases import generic, greeting
 from callflow.sites.site import Site
 from callflow.twilio.twiml import Twiml
-from callflow.web.addresses import Addresses, Flight
+from callflow.web.addresses import Addresses, Flight, Saying
 
 FAILED_SOCKETS = 2
 """After so many sockets in a row that failed the call goes on by webhooks."""
@@ -29,18 +29,20 @@ class Answers:
         """What the caller hears first: that a machine speaks, and a question."""
         return greeting(self.language, alerting)
 
-    def listen(self, turn: int, text: str, *, failures: int = 0, resumed: bool = False) -> Twiml:
+    def listen(
+        self, turn: int, text: str, *, failures: int = 0, saying: Saying | None = None
+    ) -> Twiml:
         """Say `text` (which may be empty) and hear what the caller says in `turn`.
 
-        `failures`: sockets in a row that failed; `resumed`: one broke, and may have been speaking.
+        `failures`: sockets in a row that failed; `saying`: the reply that `text` ends with.
         """
         twiml = Twiml(self.language)
         if self.voice == "relay" and failures < FAILED_SOCKETS:
             return twiml.relay(
                 self.addresses.relay,
-                action=self.addresses.relay_ended(failures),
+                action=self.addresses.relay_ended(failures, saying),
                 greeting=text or None,
-                parameters={"resumed": "1"} if resumed else {},
+                parameters={} if saying is None else {"saying": str(saying.turn)},
             )
         return twiml.gather(text, action=self.addresses.turn(turn)).redirect(
             self.addresses.turn(turn)

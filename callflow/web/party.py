@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from callflow.call.record import CallRecord
 from callflow.errors import StoreError, UnknownCall
 from callflow.intake import Intake
 from callflow.ringing import Ringing
@@ -19,6 +20,7 @@ from callflow.web.addresses import Addresses
 from callflow.web.answers import Answers
 from callflow.web.desk import Desk
 from callflow.web.hook import Hook, Said
+from callflow.web.speaking import unheard
 
 PHRASES = 2
 """Holding phrases that a caller hears before a human is fetched."""
@@ -101,6 +103,20 @@ class Party:
             after_loss=True,
         )
         return word
+
+    async def heard_of(self, record: CallRecord) -> str:
+        """What a caller can have heard of the newest reply, which a socket was sent that is gone.
+
+        Empty when no socket was sent any of it. Raises StoreError.
+        """
+        sent, draft = record.sent, record.draft
+        turn = record.answered if draft is None else draft.turn
+        text = record.said(turn, "agent") if draft is None else draft.text
+        if sent is None or sent.turn != turn or text is None:
+            return ""
+        since_s = (await self.desk.ask(self.snapshots.now_ms) - sent.at) / 1000
+        left = unheard(text[: sent.length], since_s, self.settings.speech_letters_per_s)
+        return text[: sent.length - len(left)]
 
     async def fetch_human(self, call_sid: str) -> bool:
         """Have a human rung for a caller who got no reply; True when one is being rung."""

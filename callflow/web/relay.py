@@ -13,10 +13,14 @@ import logging
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from callflow.call.record import CallRecord
+from callflow.errors import StoreError, UnknownCall
+from callflow.responder.speech import joined
 from callflow.twilio import frames
 from callflow.twilio.twiml import Twiml
 from callflow.web import voice
-from callflow.web.addresses import Flight
+from callflow.web.addresses import Flight, Saying
+from callflow.web.answers import FAILED_SOCKETS
 from callflow.web.hook import Hook, Said
 from callflow.web.party import Party
 from callflow.web.session import Over, Session
@@ -146,8 +150,36 @@ async def ended(party: Party, hook: Hook) -> Twiml:
     failed = hook.fields.get("SessionStatus") == "failed"
     failures = hook.number("k", 0) + 1 if failed else 0
     answers = party.answers(hook, standing)
-    turn = 1 if standing is None else standing.heard + 1
-    return answers.listen(turn, answers.phrase("still_here"), failures=failures, resumed=True)
+    try:
+        record = await party.desk.ask(party.snapshots.read, hook.call_sid)
+        if record.owed and failures >= FAILED_SOCKETS:
+            return answers.hold(record.heard, 0, "still_here")
+        text, saying = await _rest(party, hook, record, failed=failed)
+    except (StoreError, UnknownCall):
+        turn = 1 if standing is None else standing.heard + 1
+        return answers.listen(turn, answers.phrase("still_here"), failures=failures)
+    spoken = "".join(joined([answers.phrase("still_here"), *([text] if text else [])]))
+    return answers.listen(record.heard + 1, spoken, failures=failures, saying=saying)
+
+
+async def _rest(
+    party: Party, hook: Hook, record: CallRecord, *, failed: bool
+) -> tuple[str, Saying | None]:
+    """What is left to say of the last reply when a socket has gone: what it was never sent, and
+    what it was sent and cannot have been spoken. A socket that never opened has spoken nothing."""
+    turn, begun = record.answered, Saying.of(hook)
+    entry = next(
+        (e for e in record.conversation_thread if (e.role, e.turn) == ("agent", turn)), None
+    )
+    if record.owed or turn == 0 or entry is None or entry.heard is not None:
+        return "", None
+    ours = begun is not None and begun.turn == turn
+    if ours and (failed or record.sent is None or record.sent.turn != turn):
+        since = begun.since if begun is not None else 0
+    else:
+        since = len(await party.heard_of(record))
+    text = entry.text[since:]
+    return text, Saying(turn, since) if text.strip() else None
 
 
 def _handoff(data: str) -> dict[str, str]:

@@ -59,7 +59,7 @@ def serve(host: str, port: int, *, log_level: str = "warning") -> None:
         log_level=log_level,
         # Addresses carry what callers say while the store is gone: no log may have them.
         access_log=False,
-        ws="websockets",
+        ws="websockets-sansio",
         ws_max_size=64 * 1024,
         ws_ping_interval=10,
         ws_ping_timeout=10,

@@ -19,7 +19,7 @@ from callflow.twilio import frames
 from callflow.web.answers import Answers
 from callflow.web.hook import Hook, Said
 from callflow.web.party import PHRASES, Party, now_ms
-from callflow.web.speaking import Spoken, unheard
+from callflow.web.speaking import Spoken
 
 REPLAY_S = 3.0
 """The same words so soon after are the same frame again: sockets are replayed after a break."""
@@ -67,8 +67,13 @@ class Session:
                 age_s = (record.updated_at - entry.at) / 1000
                 said = Said(entry.text, entry.digits)
                 self._last = (said, entry.turn, time.monotonic() - age_s)
-        if record.heard > 0 and self._hook.fields.get("resumed"):
-            await self._say_the_rest(record)
+        try:
+            await self._begun_with(record)
+            if record.draft is not None:
+                heard = await self._party.heard_of(record)
+                self._spoken.sent[record.draft.turn] = heard
+        except StoreError:
+            """Then a part of the reply is said again: better than not at all."""
         for turn in range(record.answered + 1, record.heard + 1):
             self._turns.put_nowait(turn)
 
@@ -84,24 +89,14 @@ class Session:
             raise AssertionError("leave() ends the session") from None
         return record
 
-    async def _say_the_rest(self, record: CallRecord) -> None:
-        """After a break: what the last socket sent and the caller cannot have heard."""
-        now_at = await self._party.desk.ask(self._party.snapshots.now_ms)
-        rate = self._party.settings.speech_letters_per_s
-        if record.draft is not None:
-            since_s = (now_at - record.updated_at) / 1000
-            left = unheard(record.draft.text, since_s, rate)
-            # What is spoken from here on begins with that: the rest of it follows as it is worded.
-            cut = len(record.draft.text) - len(left)
-            self._spoken.sent[record.draft.turn] = record.draft.text[:cut]
-            return
-        if record.owed:
-            return  # The caller has spoken since: what we said before has done its work.
-        last = next((e for e in reversed(record.conversation_thread) if e.role == "agent"), None)
-        if last is not None and last.heard is None and last.turn == record.answered:
-            left = unheard(last.text, (now_at - last.at) / 1000, rate)
-            if left:
-                await self._aloud(left)
+    async def _begun_with(self, record: CallRecord) -> None:
+        """What the carrier was told to say before this socket opened is being said now."""
+        turn = self._hook.fields.get("saying", "")
+        text = record.said(int(turn), "agent") if turn.isascii() and turn.isdigit() else None
+        if text is not None:
+            await self._party.desk.ask(
+                self._party.intake.store.sent, self.call_sid, int(turn), len(text)
+            )
 
     async def heard(self, said: Said) -> None:
         """The caller has said or pressed something. The same frame again changes nothing."""
@@ -226,6 +221,8 @@ class Session:
         if new or (reply.done and reply.text):
             await self._send(frames.text(new, last=reply.done, lang=None))
             self._spoken.said(turn, new, time.monotonic())
+            length = len(self._spoken.sent[turn])
+            await self._party.desk.ask(self._party.intake.store.sent, self.call_sid, turn, length)
         if reply.over and reply.standing is not None and not reply.done:
             await self._settle(reply.standing)
             await self._until_a_human_comes(reply.standing, now=True)

@@ -12,7 +12,8 @@ from callflow.errors import CallEnded, StoreError, UnknownCall
 from callflow.store.replies import Expected
 from callflow.store.standing import Reply, Standing
 from callflow.twilio.twiml import Twiml
-from callflow.web.addresses import Flight
+from callflow.web.addresses import Flight, Saying
+from callflow.web.answers import Answers
 from callflow.web.hook import Hook, Said
 from callflow.web.party import PHRASES, Party, now_ms
 
@@ -158,8 +159,20 @@ async def _told(party: Party, hook: Hook, number: int, phrases: int, reply: Repl
     if standing is not None and (settled := settle(party, hook, standing)) is not None:
         return settled
     if reply.done:
-        return answers.listen(number + 1, reply.text)
+        return await _said(party, hook, answers, number, reply.text)
     return await _until_a_human_comes(party, hook, number, phrases, standing)
+
+
+async def _said(party: Party, hook: Hook, answers: Answers, number: int, text: str) -> Twiml:
+    """Say the reply to `number`: what a relay socket that has gone could not say of it."""
+    if answers.voice != "relay":
+        return answers.listen(number + 1, text)
+    try:
+        record = await party.desk.ask(party.snapshots.read, hook.call_sid)
+        since = len(await party.heard_of(record)) if record.answered == number else 0
+    except (StoreError, UnknownCall):
+        since = 0
+    return answers.listen(number + 1, text[since:], saying=Saying(number, since))
 
 
 async def _until_a_human_comes(

@@ -202,11 +202,31 @@ def test_what_the_caller_cannot_have_heard_when_the_socket_broke_is_said_again(
         socket.setup()
         socket.says("we are stuck")
         assert socket.hears_reply() == reply
+    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    again = back.verbs[0][0].get("welcomeGreeting") or ""
+    assert again.startswith("I'm still here with you.")
+    assert again.strip().endswith("Keep away from the doors and do not force them.")
+    assert len(again) > 200
+
+    never = line.follow(back, "Connect", SessionStatus="failed")
+    assert never.verbs[0][0].get("welcomeGreeting") == again
+
+
+def test_a_reply_that_no_socket_was_sent_is_said_when_the_next_one_opens(
+    exchange: Exchange, line: Line
+) -> None:
     with relay(exchange) as socket:
-        socket.setup(resumed="1")
-        again = socket.hears_reply()
-    assert reply.endswith(again)
-    assert "Keep away" in again
+        socket.setup()
+        socket.says("we are stuck")
+        wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
+    with exchange.worker("Stay inside."):
+        wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
+    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    assert (back.verbs[0][0].get("welcomeGreeting") or "").endswith("Stay inside.")
+    twice = line.follow(back, "Connect", SessionStatus="failed")
+    thrice = line.follow(twice, "Connect", SessionStatus="failed")
+    assert thrice.names == ["Gather", "Redirect"]
+    assert thrice.says.endswith("Stay inside.")
 
 
 def test_an_interruption_is_kept_and_the_rest_is_not_sent(exchange: Exchange, line: Line) -> None:
