@@ -67,6 +67,12 @@ class Caller:
     arrives_s: float
     report: CallReport | None = None
 
+    @property
+    def fillers(self) -> tuple[str, ...]:
+        """What is said while a reply is awaited, in this caller's language."""
+        phrases = generic(self.conversation.language)
+        return tuple(phrases[name] for name in FILLERS)
+
     async def call(self, carrier: Carrier, turns: int) -> None:
         """The whole call, from the alarm button to hanging up."""
         await asyncio.sleep(self.arrives_s)
@@ -76,7 +82,7 @@ class Caller:
             turns=turns,
             language=self.conversation.language,
             think_s=THINK_S,
-            fillers=tuple(phrases[name] for name in FILLERS),
+            fillers=self.fillers,
             say_again=(phrases["say_again"],),
         )
         self.report = await carrier.call(behaviour, to=self.called, call_sid=self.call_sid)

@@ -22,18 +22,30 @@ class Piece:
 
     text: str
     broken: bool
+    resumed: bool
+    """It followed a phrase that is said when a line has broken."""
 
 
-def pieces(report: CallReport) -> Iterator[Piece]:
+def pieces(report: CallReport, fillers: Sequence[str]) -> Iterator[Piece]:
     """What was heard of replies, in order, without the holding phrases."""
     for turn in report.turns:
         for heard in turn.heard:
-            if _counts(heard):
-                yield Piece(_plain(heard.text), heard.cut)
+            text = whole = _plain(heard.text)
+            for filler in fillers:
+                text = text.removeprefix(_plain(filler)).strip()
+            # A holding phrase that was cut off is none of a reply either.
+            if _counts(heard) and text and not any(f.startswith(text) for f in fillers):
+                yield Piece(text, heard.cut, text != whole)
 
 
-def misheard(report: CallReport, record: CallRecord) -> list[tuple[str, str]]:
-    """What must not happen, as (`lost` or `repeated`, sentence)."""
+def misheard(
+    report: CallReport, record: CallRecord, fillers: Sequence[str], slack: float = 0
+) -> list[tuple[str, str]]:
+    """What must not happen, as (`lost` or `repeated`, sentence). `fillers`: the holding phrases.
+
+    `slack`: letters that a voice says in the tenth of a second by which nobody knows better where
+    a line broke.
+    """
     replies = [
         (entry.turn, _plain(entry.text), entry.heard is not None)
         for entry in record.conversation_thread
@@ -42,7 +54,7 @@ def misheard(report: CallReport, record: CallRecord) -> list[tuple[str, str]]:
     faults: list[tuple[str, str]] = []
     at = heard_to = 0
     broken = False
-    for piece in pieces(report):
+    for piece in pieces(report, fillers):
         found = _where(replies, at, heard_to, piece.text)
         if found is None:
             kind = "repeated" if any(piece.text in text for _, text, _ in replies) else "lost"
@@ -53,9 +65,10 @@ def misheard(report: CallReport, record: CallRecord) -> list[tuple[str, str]]:
             at, heard_to, broken = index, 0, False
         turn, text, _ = replies[at]
         again = heard_to - start
-        if again > 0 and not (broken and _only_the_broken_sentence(text, start, heard_to)):
+        mended = broken or piece.resumed
+        if again > 0 and not (mended and _only_the_broken_sentence(text, start, heard_to - slack)):
             faults.append(("repeated", f"{again} letters of the reply to turn {turn}"))
-        if start > heard_to and text[heard_to:start].strip():
+        if text[heard_to:start].strip() and not (mended and start - heard_to <= slack):
             faults.append(("lost", f"{start - heard_to} letters of the reply to turn {turn}"))
         heard_to, broken = max(heard_to, start + len(piece.text)), piece.broken
     return faults
@@ -75,7 +88,7 @@ def _where(
     return None
 
 
-def _only_the_broken_sentence(text: str, start: int, heard_to: int) -> bool:
+def _only_the_broken_sentence(text: str, start: int, heard_to: float) -> bool:
     """True when everything that was said again belongs to the sentence that broke off."""
     ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text))]
     begin = max(end for end in ends if end < heard_to or end == 0)

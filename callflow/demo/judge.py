@@ -79,15 +79,16 @@ def judge(
     journals: Mapping[str, Sequence[JournalEntry]],
     strikes: Sequence[Strike],
     leaked: Sequence[str],
+    slack: float = 0,
 ) -> Verdict:
-    """Compare what the callers heard with the records and the journals."""
+    """Compare what the callers heard with the records and the journals. `slack`: see `misheard`."""
     faults: dict[str, list[str]] = {"lost": [], "repeated": [], "out of order": [], "silent": []}
     for caller in callers:
         record = records.get(caller.call_sid)
         if record is None or caller.report is None:
             faults["lost"].append(f"call {caller.call_sid}: there is no record")
             continue
-        _judge_call(caller, record, journals[caller.call_sid], faults)
+        _judge_call(caller, record, journals[caller.call_sid], faults, slack)
     disturbed = {
         (sid, entry.turn)
         for sid, journal in journals.items()
@@ -151,6 +152,7 @@ def _judge_call(
     record: CallRecord,
     journal: Sequence[JournalEntry],
     faults: dict[str, list[str]],
+    slack: float,
 ) -> None:
     sid, report = caller.call_sid, caller.report
     assert report is not None
@@ -181,7 +183,7 @@ def _judge_call(
         for turn, count in committed.items()
         if count > 1
     ]
-    for kind, fault in misheard(report, record):
+    for kind, fault in misheard(report, record, caller.fillers, slack):
         faults[kind].append(f"call {sid}: {fault}")
     faults["silent"] += [
         f"call {sid}: {one.own_s:.1f} s before {one.cause} in turn {one.turn}"

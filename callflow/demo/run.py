@@ -34,6 +34,9 @@ from callflow.store.snapshot import Snapshots
 READY_S = 30.0
 FRAME_S = 0.25
 
+EARSHOT_S = 0.1
+"""Nobody knows better where in a sentence a line broke."""
+
 LETTERS_PER_S = 15.0
 """How fast the simulated voices speak at speed 1."""
 
@@ -172,6 +175,7 @@ class Demo:
             self._journal.read_all([*sids, *bystanders]),
             strikes,
             keys_without_lifetime(self._client),
+            slack=EARSHOT_S * LETTERS_PER_S * self._plan.speed,
         )
 
 

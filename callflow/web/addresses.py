@@ -48,8 +48,8 @@ class Addresses:
 
         `saying`: what it was to begin with, in case that it never did.
         """
-        turn, since = (None, None) if saying is None else (saying.turn, saying.since)
-        return self.to("/voice/relay-ended", k=failures, g=turn, h=since)
+        begun = {} if saying is None else saying.query
+        return self.to("/voice/relay-ended", k=failures, **begun)
 
     @property
     def relay(self) -> str:
@@ -59,15 +59,28 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """The reply to `turn`, from the letter `since` on, is said as the first thing on a socket."""
+    """The reply to `turn`, from the letter `since` on, is said as the first thing on a socket.
+
+    `after`: when a socket was last sent anything, ms; one that has begun since is another one.
+    """
 
     turn: int
     since: int = 0
+    after: int = 0
 
     @classmethod
     def of(cls, hook: Hook) -> Saying | None:
         """What the socket of this request was to begin with."""
-        return cls(hook.number("g"), hook.number("h", 0)) if "g" in hook.query else None
+        if "g" not in hook.query:
+            return None
+        after = hook.query.get("a", "")
+        known = int(after) if after.isascii() and after.isdigit() else 0
+        return cls(hook.number("g"), hook.number("h", 0), known)
+
+    @property
+    def query(self) -> dict[str, str | int | None]:
+        """The same as a part of an address."""
+        return {"g": self.turn, "h": self.since, "a": self.after}
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ async def ended(party: Party, hook: Hook) -> Twiml:
         record = await party.desk.ask(party.snapshots.read, hook.call_sid)
         if record.owed and failures >= FAILED_SOCKETS:
             return answers.hold(record.heard, 0, "still_here")
-        text, saying = await _rest(party, hook, record, failed=failed)
+        text, saying = await _rest(party, hook, record)
     except (StoreError, UnknownCall):
         turn = 1 if standing is None else standing.heard + 1
         return answers.listen(turn, answers.phrase("still_here"), failures=failures)
@@ -162,9 +162,7 @@ async def ended(party: Party, hook: Hook) -> Twiml:
     return answers.listen(record.heard + 1, spoken, failures=failures, saying=saying)
 
 
-async def _rest(
-    party: Party, hook: Hook, record: CallRecord, *, failed: bool
-) -> tuple[str, Saying | None]:
+async def _rest(party: Party, hook: Hook, record: CallRecord) -> tuple[str, Saying | None]:
     """What is left to say of the last reply when a socket has gone: what it was never sent, and
     what it was sent and cannot have been spoken. A socket that never opened has spoken nothing."""
     turn, begun = record.answered, Saying.of(hook)
@@ -173,13 +171,13 @@ async def _rest(
     )
     if record.owed or turn == 0 or entry is None or entry.heard is not None:
         return "", None
-    ours = begun is not None and begun.turn == turn
-    if ours and (failed or record.sent is None or record.sent.turn != turn):
-        since = begun.since if begun is not None else 0
+    sent_at = 0 if record.sent is None else record.sent.at
+    if begun is not None and begun.turn == turn and sent_at <= begun.after:
+        since = begun.since
     else:
         since = len(await party.heard_of(record))
     text = entry.text[since:]
-    return text, Saying(turn, since) if text.strip() else None
+    return text, Saying(turn, since, sent_at) if text.strip() else None
 
 
 def _handoff(data: str) -> dict[str, str]:

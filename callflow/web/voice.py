@@ -170,9 +170,10 @@ async def _said(party: Party, hook: Hook, answers: Answers, number: int, text: s
     try:
         record = await party.desk.ask(party.snapshots.read, hook.call_sid)
         since = len(await party.heard_of(record)) if record.answered == number else 0
+        sent_at = 0 if record.sent is None else record.sent.at
     except (StoreError, UnknownCall):
-        since = 0
-    return answers.listen(number + 1, text[since:], saying=Saying(number, since))
+        since = sent_at = 0
+    return answers.listen(number + 1, text[since:], saying=Saying(number, since, sent_at))
 
 
 async def _until_a_human_comes(
