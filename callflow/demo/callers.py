@@ -73,6 +73,11 @@ class Caller:
         phrases = generic(self.conversation.language)
         return tuple(phrases[name] for name in FILLERS)
 
+    @property
+    def no_replies(self) -> tuple[str, ...]:
+        """The same, and what gives the floor back without being a reply."""
+        return (*self.fillers, generic(self.conversation.language)["go_on"])
+
     async def call(self, carrier: Carrier, turns: int) -> None:
         """The whole call, from the alarm button to hanging up."""
         await asyncio.sleep(self.arrives_s)

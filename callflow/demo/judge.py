@@ -183,7 +183,7 @@ def _judge_call(
         for turn, count in committed.items()
         if count > 1
     ]
-    for kind, fault in misheard(report, record, caller.fillers, slack):
+    for kind, fault in misheard(report, record, caller.no_replies, slack):
         faults[kind].append(f"call {sid}: {fault}")
     faults["silent"] += [
         f"call {sid}: {one.own_s:.1f} s before {one.cause} in turn {one.turn}"

@@ -33,7 +33,7 @@ class Plan:
     workers: int = 3
     slots: int = 4
     pace_s: float = 0.3
-    speed: float = 8.0
+    speed: float = 4.0
     """How many times faster than life everybody speaks; silence is real time."""
     backlog: int = 0
     """Turns of further calls that wait in the queue from the start, so that takeovers must pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from callflow.responder.phrases import generic, greeting
+from callflow.responder.speech import joined
 from callflow.sites.site import Site
 from callflow.twilio.twiml import Twiml
 from callflow.web.addresses import Addresses, Flight, Saying
@@ -24,6 +25,10 @@ class Answers:
     def phrase(self, name: str) -> str:
         """One of the sentences that need no procedure."""
         return generic(self.language)[name]
+
+    def phrases(self, *names: str) -> str:
+        """Some of them, one after the other."""
+        return "".join(joined([self.phrase(name) for name in names]))
 
     def opening(self, *, alerting: bool) -> str:
         """What the caller hears first: that a machine speaks, and a question."""

@@ -158,6 +158,8 @@ async def ended(party: Party, hook: Hook) -> Twiml:
     except (StoreError, UnknownCall):
         turn = 1 if standing is None else standing.heard + 1
         return answers.listen(turn, answers.phrase("still_here"), failures=failures)
+    if not text and not record.owed:
+        text = answers.phrase("go_on")  # Or the caller waits for us as we wait for them.
     spoken = "".join(joined([answers.phrase("still_here"), *([text] if text else [])]))
     return answers.listen(record.heard + 1, spoken, failures=failures, saying=saying)
 

@@ -16,8 +16,8 @@ WIDE_LETTERS = 3.0
 """A Chinese letter takes as long to say as so many Latin ones."""
 
 
-EARSHOT_S = 0.1
-"""What would have been over so soon counts as heard: clocks and wires are no more exact."""
+EARSHOT_LETTERS = 4
+"""A sentence that lacks no more than these counts as heard: clocks and wires are no more exact."""
 
 
 def spoken_s(text: str, letters_per_s: float) -> float:
@@ -32,7 +32,7 @@ def unheard(text: str, since_s: float, letters_per_s: float) -> str:
     Whole sentences: one that broke off in the middle is said again, since half an instruction is
     none. Empty when there was time for all of it.
     """
-    left_s = spoken_s(text, letters_per_s) - since_s - EARSHOT_S
+    left_s = spoken_s(text, letters_per_s) - since_s - EARSHOT_LETTERS / letters_per_s
     if left_s <= 0:
         return ""
     sentences = [found for found in _SENTENCE.findall(text) if found]

@@ -52,7 +52,7 @@ async def go_on(party: Party, hook: Hook, *, fresh: str | None = None) -> Twiml:
         return answers.hold(standing.heard, 0, "still_here")
     if standing.heard == 0 and fresh is not None:
         return answers.listen(1, fresh)
-    return answers.listen(standing.heard + 1, answers.phrase("still_here"))
+    return answers.listen(standing.heard + 1, answers.phrases("still_here", "go_on"))
 
 
 def settle(party: Party, hook: Hook, standing: Standing) -> Twiml | None:
