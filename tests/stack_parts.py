@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ class Running:
     parts: Parts
     url: str
     slots: int
+    server: EmbeddedServer
 
     def caller_says(self, call_sid: str, turn: int, text: str) -> None:
         """Open the call if this is its first turn, and speak."""
@@ -91,11 +92,13 @@ def running(
     beats: int = 1,
     pool: str = "prefork",
     events: bool = False,
-    **env: str,
+    env: Mapping[str, str] | None = None,
+    **settings: str,
 ) -> Iterator[Running]:
-    """Start a stack; `env` are settings without their prefix, in small letters."""
+    """Start a stack; `settings` are without their prefix, in small letters, `env` as they are."""
     with EmbeddedServer.start() as server:
-        given = {f"CALLFLOW_{name.upper()}": value for name, value in env.items()}
+        given = {f"CALLFLOW_{name.upper()}": value for name, value in settings.items()}
+        given |= env or {}
         given |= {"CALLFLOW_REDIS_URL": server.url, "CALLFLOW_BROKER_URL": ""}
         use_broker(server.url)
         with LocalStack(given, log_dir, events=events) as stack, connect(server.url) as client:
@@ -105,7 +108,7 @@ def running(
             for number in range(1, beats + 1):
                 stack.start_beat(f"beat{number}")
             timing = load(given).timing
-            built = Running(stack, Parts(client, timing), server.url, slots)
+            built = Running(stack, Parts(client, timing), server.url, slots, server)
             built.wait_for_workers(workers * slots if pool == "prefork" else workers)
             wait_until(built.watchdog_sweeps, "the watchdog never swept", within_s=20)
             yield built

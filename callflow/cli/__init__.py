@@ -15,6 +15,7 @@ from callflow.cli import (
     calls_watch,
     demo,
     doctor,
+    phone,
     sites_check,
     sop_check,
     sweep,
@@ -42,6 +43,7 @@ twilio = typer.Typer(no_args_is_help=True, help="What the carrier must be told."
 app.command("demo")(demo.demo)
 app.command("up")(up.up)
 app.command("web")(web.web)
+app.command("phone")(phone.phone)
 app.command("call")(call.call)
 app.add_typer(calls, name="calls")
 app.command("doctor")(doctor.doctor)

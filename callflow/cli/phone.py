@@ -9,7 +9,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -22,14 +22,11 @@ if TYPE_CHECKING:
     from callflow.phone.account import Account
     from callflow.phone.caller import Behaviour
     from callflow.phone.carrier import Call, Carrier
-    from callflow.phone.human import Answer
     from callflow.phone.keyboard import Typist
     from callflow.phone.mischief import Mischief
 
 FILLERS = ("hold_1", "hold_2", "getting_person", "still_here")
 """Phrases after which a caller goes on waiting."""
-
-LOOK_S = 0.2
 
 TALKING = 10.0
 """Speed of a conversation by hand: one reads faster than one listens."""
@@ -177,7 +174,9 @@ def _account(url: str | None) -> Account:
 def _carrier(account: Account, plan: _Plan, mischief: Mischief) -> Carrier:
     from callflow.phone.carrier import Carrier
     from callflow.phone.human import HumanBehaviour
+    from callflow.twilio.numbers import wanted
 
+    number = wanted(account.public_url)
     return Carrier(
         account.targets,
         account.public_url,
@@ -187,7 +186,10 @@ def _carrier(account: Account, plan: _Plan, mischief: Mischief) -> Carrier:
         speed=plan.speed,
         seed=plan.seed,
         mischief=mischief,
-        human=HumanBehaviour(cast("Answer", plan.human.value), after_s=5.0, talks_s=10.0),
+        voice_url=number.voice_url,
+        status_url=number.status_callback,
+        fallback=number.voice_fallback_url,
+        human=HumanBehaviour(plan.human.value, after_s=5.0, talks_s=10.0),
     )
 
 
@@ -245,7 +247,7 @@ async def _load(account: Account, plan: _Plan, mischief: Mischief) -> int:
     placed: list[Call] = []
     progress = Progress(plan.calls)
     async with _carrier(account, plan, mischief) as carrier:
-        showing = asyncio.create_task(_keep_showing(progress, placed))
+        showing = asyncio.create_task(progress.keep_showing(placed))
         try:
             reports = await load(
                 carrier,
@@ -266,13 +268,6 @@ async def _load(account: Account, plan: _Plan, mischief: Mischief) -> int:
         screen.console().print(table(result))
         screen.note(f"the same calls again: --seed {plan.seed}")
     return 0 if result.good else 1
-
-
-async def _keep_showing(progress: Progress, placed: list[Call]) -> None:
-    while True:
-        over = [call.report for call in placed if call.line.over]
-        progress.show(len(placed), len(over), sum(len(report.lost) for report in over))
-        await asyncio.sleep(LOOK_S)
 
 
 def _person(plan: _Plan, number: int) -> Behaviour:

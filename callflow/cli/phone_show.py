@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from callflow.cli import screen
@@ -13,6 +13,7 @@ from callflow.cli import screen
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from callflow.phone.carrier import Call
     from callflow.phone.load import LoadResult
     from callflow.phone.report import CallReport, Spread
 
@@ -23,6 +24,8 @@ LONG_SILENCE_S = 1.0
 """Shorter ones are not worth a line; from 4 s on it is in red."""
 
 TOO_LONG_S = 4.0
+
+LOOK_S = 0.2
 
 _SOUNDS = {
     "ring": "(it rings)",
@@ -63,7 +66,7 @@ class Conversation:
                 self._write(screen.plain(text))
             case "cut":
                 self._write(" –")
-            case "said" if text or not self._typed:
+            case "said":
                 self._said(text)
             case "listens" if self._typed and self._console.is_terminal:
                 self._end_line()
@@ -134,19 +137,23 @@ class JsonLines:
 
 
 class Progress:
-    """How far a load has come: one line on stderr that grows no longer."""
+    """How far a load has come: one line on stderr, on a terminal alone."""
 
     def __init__(self, calls: int) -> None:
         self._calls = calls
         self._console = screen.console(sys.stderr)
-        self._seen: Counter[str] = Counter()
 
-    def show(self, placed: int, over: int, lost: int) -> None:
-        """Draw it anew; on what is no terminal nothing is drawn."""
-        if self._console.is_terminal:
-            words = f"{placed} of {self._calls} called · {placed - over} on the line · {over} over"
-            worse = f" · {lost} lost" if lost else ""
-            self._console.print(screen.text(f"\r{words}{worse} "), end="\r", soft_wrap=True)
+    async def keep_showing(self, placed: Sequence[Call]) -> None:
+        """Draw it anew until cancelled; `placed` grows meanwhile."""
+        while self._console.is_terminal:
+            over = [call.report for call in placed if call.line.over]
+            lost = sum(len(report.lost) for report in over)
+            words = (
+                f"{len(placed)} of {self._calls} called · {len(placed) - len(over)} on the line · "
+                f"{len(over)} over · {lost} turns lost"
+            )
+            self._console.print(screen.text(words), end="\r", soft_wrap=True)
+            await asyncio.sleep(LOOK_S)
 
     def end(self) -> None:
         """Leave the line."""

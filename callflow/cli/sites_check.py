@@ -25,16 +25,20 @@ def check(
 ) -> None:
     """Check a file of sites; each problem on its own line, as path:line: reason."""
     from callflow.sites.directory import Sites, check
+    from callflow.sites.reading import SitesError
 
-    problems = check(file)
-    sites = None if problems else Sites.load(file)
+    sites, problems = None, []
+    try:
+        sites = Sites.load(file)
+    except SitesError:
+        problems = check(file)  # All of them: `load` tells the first.
     warnings = [] if sites is None else list(_warnings(sites))
     if as_json:
         told = [{"path": str(p.path), "line": p.line, "reason": p.reason} for p in problems]
         screen.line(json.dumps({"ok": not problems, "problems": told, "warnings": warnings}))
     elif sites is None:
         for each in problems:
-            screen.line(str(each))
+            screen.line(screen.plain(str(each)))
         screen.note(f"{screen.counted(len(problems), 'problem')}: no process would start with it")
     else:
         for warning in warnings:

@@ -64,7 +64,7 @@ def _checked(path: Path) -> tuple[list[Site], list[SitesError]]:
             for number in numbers:
                 owner = owners.setdefault((kind, number), site.id)
                 if owner != site.id:
-                    reason = f"site {site.id!a}: {kind} {number} is site {owner!a}'s already"
+                    reason = f"site {site.id!a}: {kind} {number} belongs to site {owner!a} already"
                     problems.append(SitesError(path, line, reason))
     if not found and not problems:
         problems.append(SitesError(path, 1, "names no site"))

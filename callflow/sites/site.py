@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -18,8 +19,9 @@ _LANGUAGE = re.compile(rf"({'|'.join(LANGUAGES)})(-[A-Za-z0-9]{{2,8}}){{0,2}}")
 
 
 def plain(number: str) -> str:
-    """A number without the spaces, hyphens, dots and brackets that people write."""
-    return re.sub(r"[\s().-]", "", number)
+    """A number without the spaces, hyphens, dots and brackets that people write, and without the
+    zero that they put in brackets behind a country code: it is dialled at home only."""
+    return re.sub(r"[\s().-]", "", number.replace("(0)", "") if "+" in number else number)
 
 
 def _line(number: str) -> str:
@@ -48,7 +50,15 @@ def _language(tag: str) -> str:
     return tag
 
 
-_Words = Annotated[str, Field(min_length=1, max_length=200)]
+def _one_line(words: str) -> str:
+    """An address may stand on several lines; it is told, and logged, as one."""
+    words = " ".join(words.split())
+    if any(unicodedata.category(char) in ("Cc", "Cn") for char in words):
+        raise ValueError("has a control character, which cannot be said")
+    return words
+
+
+_Words = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
 _Seconds = Annotated[int, Field(ge=5, le=120)]
 
 

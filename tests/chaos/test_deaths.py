@@ -41,14 +41,20 @@ def _demo(*arguments: str, **env: str) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr[-4000:]
     verdict: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert verdict["lost"] == verdict["repeated"] == verdict["out_of_order"] == 0
-    assert verdict["leaked_keys"] == 0
-    assert verdict["takeovers"] > 0
+    assert verdict["leaked_keys"] == verdict["too_silent"] == 0
+    assert verdict["kills"] > 0
     return verdict
 
 
 def test_twenty_workers_killed_cost_pauses_and_nothing_else() -> None:
     verdict = _demo("--calls", "20", "--turns", "6", "--kill", "worker")
+    assert verdict["takeovers"] > 0
     assert verdict["takeover_s"]["max"] < 5
+
+
+def test_web_processes_killed_are_heard_by_nobody() -> None:
+    verdict = _demo("--calls", "20", "--turns", "6", "--kill", "web", "--every", "2")
+    assert verdict["silence_s"]["max"] <= 4
 
 
 def test_pool_processes_killed_cost_pauses_and_nothing_else() -> None:

@@ -1,0 +1,1 @@
+"""The carrier, simulated: from the wire it behaves as Twilio does; it knows nothing of us."""

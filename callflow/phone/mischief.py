@@ -1,0 +1,142 @@
+"""What networks and people do to a call, on request: repeated, late, lost and reordered requests.
+
+Every decision is drawn from the seed and from what is decided about, never from the order in which
+things happen: the same seed does the same to the third call, however busy the machine is. Names of
+calls do not count: two runs with one seed may meet the same application.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final, Literal
+
+GIVE_UP_S: Final = 15.0
+"""A person who hears nothing for so long hangs up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mischief:
+    """How much of it: each is the share, 0 to 1, of that to which it can happen."""
+
+    repeat: float = 0.0
+    """Webhooks that arrive twice, at the same time or a little later. The second answer counts for
+    nothing."""
+    delay: float = 0.0
+    """Webhooks that are under way for up to `longest_delay_s`."""
+    reorder: float = 0.0
+    """Status callbacks that the next one overtakes."""
+    drop: float = 0.0
+    """Webhooks whose first attempt is lost: it never arrives, or its answer does not."""
+    throttle: float = 0.0
+    """REST requests that are refused with 429."""
+    hang_up: float = 0.0
+    """Calls whose caller hangs up in the middle of a turn."""
+    interrupt: float = 0.0
+    """Turns for which the caller does not wait until the agent has finished."""
+    give_up: float = 0.0
+    """Calls whose caller hangs up after 15 s of silence."""
+    longest_delay_s: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What happens to one webhook."""
+
+    delay_s: float = 0.0
+    lost: Literal["request", "answer"] | None = None
+    repeat_after_s: float | None = None
+    """From the sending of the first; None: it is sent once."""
+    overtaken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Temper:
+    """What one caller does that their plan does not say."""
+
+    hangs_up_in: tuple[int, float] | None = None
+    """The turn, and how long after the caller's words, s."""
+    interrupts: tuple[tuple[int, float], ...] = ()
+    """Turns that begin after such a share of the words before them."""
+    patience_s: float | None = None
+
+
+class Chance:
+    """Draws from one seed."""
+
+    def __init__(self, seed: int, mischief: Mischief) -> None:
+        self.mischief = mischief
+        self._seed = seed
+
+    def of(self, *what: object) -> random.Random:
+        """The dice for one decision: the same for the same `what`."""
+        return random.Random(f"{self._seed}/{'/'.join(map(str, what))}")
+
+    def fate(self, line: str, request: str, times: int, *, final: bool = False) -> Fate:
+        """What happens to this `line`'s `times`th `request` of a kind.
+
+        A `final` status is never lost: nothing would tell the application that the call is over.
+        """
+        plan = self.mischief
+        if not (plan.repeat or plan.delay or plan.drop or plan.reorder):
+            return Fate()
+        dice = self.of("webhook", line, request, times)
+        # All are drawn, so that one kind of mischief does not move the dice of another.
+        delayed, delay_s = dice.random(), dice.uniform(0.02, plan.longest_delay_s)
+        dropped, which = dice.random(), dice.choice(("request", "answer"))
+        repeated, overlapping, late_s = dice.random(), dice.random(), dice.uniform(0.05, 1.5)
+        lost: Literal["request", "answer"] = "request" if which == "request" else "answer"
+        return Fate(
+            delay_s=delay_s if delayed < plan.delay else 0.0,
+            lost=lost if dropped < plan.drop and not final else None,
+            repeat_after_s=(0.0 if overlapping < 0.5 else late_s)
+            if repeated < plan.repeat
+            else None,
+            overtaken=dice.random() < plan.reorder,
+        )
+
+    def temper(self, line: str, turns: int) -> Temper:
+        """What this caller does of their own."""
+        plan = self.mischief
+        dice = self.of("caller", line)
+        leaves, turn, after_s = dice.random(), dice.randint(1, max(1, turns)), dice.uniform(0, 2)
+        impatient = dice.random() < plan.give_up
+        return Temper(
+            hangs_up_in=(turn, after_s) if leaves < plan.hang_up else None,
+            interrupts=tuple(
+                (number, share)
+                for number in range(1, turns + 1)
+                for hit, share in [(dice.random(), dice.uniform(0.1, 0.9))]
+                if hit < plan.interrupt
+            ),
+            patience_s=GIVE_UP_S if impatient else None,
+        )
+
+    def throttled(self, request: int) -> bool:
+        """True when this REST request is refused as one too many."""
+        share = self.mischief.throttle
+        return bool(share) and self.of("rest", request).random() < share
+
+
+class Fates:
+    """What happens to one line. `line` names it in the plan: the third caller, say."""
+
+    def __init__(self, chance: Chance, line: str) -> None:
+        self._chance = chance
+        self._line = line
+        self._sent: Counter[str] = Counter()
+
+    def next(self, path: str, status: str, *, final: bool = False) -> Fate:
+        """What happens to the next request for `path` while the line has this status."""
+        request = f"{path.partition('?')[0]} {status}"
+        self._sent[request] += 1
+        return self._chance.fate(self._line, request, self._sent[request], final=final)
+
+    def dice(self, *what: object) -> random.Random:
+        """Chance for anything else about this line."""
+        return self._chance.of(self._line, *what)
+
+    def temper(self, turns: int) -> Temper:
+        """What the caller on this line does of their own."""
+        return self._chance.temper(self._line, turns)
