@@ -150,7 +150,7 @@ def test_constraints_pin_every_requirement() -> None:
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     required = itertools.chain(table["dependencies"], *table["optional-dependencies"].values())
     names = {re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", one)[0]).lower() for one in required}
-    assert names <= pinned
+    assert names - {"callflow"} <= pinned
 
 
 def test_compose_accepts_the_compose_file(tmp_path: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import os
 import re
 import signal
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
@@ -16,9 +15,11 @@ import typer
 
 from callflow.cli import screen
 from callflow.cli.failure import INTERRUPTED
-from callflow.cli.phone_show import Conversation, JsonLines, Progress, Show, table
+from callflow.cli.phone_show import Conversation, Human, JsonLines, Progress, Show, table
 
 if TYPE_CHECKING:
+    import asyncio
+
     from callflow.phone.account import Account
     from callflow.phone.caller import Behaviour
     from callflow.phone.carrier import Call, Carrier
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from callflow.phone.mischief import Mischief
 
 FILLERS = ("hold_1", "hold_2", "getting_person", "still_here")
-"""Phrases after which a caller goes on waiting."""
+"""After these a caller goes on waiting."""
 
 TALKING = 10.0
 """Speed of a conversation by hand: one reads faster than one listens."""
@@ -38,16 +39,6 @@ def _language(given: str) -> str:
     if not _LANGUAGE.fullmatch(given):
         raise typer.BadParameter(f"{screen.plain(given)!r} is no language: write en, es or en-GB")
     return given
-
-
-class Human(StrEnum):
-    """What the humans do when they are rung."""
-
-    NEVER = "never"
-    ANSWERS = "answers"
-    BUSY = "busy"
-    REFUSES = "refuses"
-    FAILS = "fails"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,41 +55,50 @@ class _Plan:
     as_json: bool
 
 
+_Number = Annotated[str, typer.Option(metavar="NUMBER", help="Whom to call.")]
+_Caller = Annotated[str, typer.Option("--from", metavar="NUMBER", help="Who calls.")]
+_Url = Annotated[
+    str | None,
+    typer.Option(help="Base URL of a web process.", show_default="that of `callflow up`"),
+]
+_Language = Annotated[
+    str, typer.Option(callback=_language, help="What the caller speaks: en, es, …")
+]
+_Calls = Annotated[int, typer.Option(min=1, max=10_000, help="Calls; more than one is load.")]
+_Rate = Annotated[float, typer.Option(min=0.01, max=1000, help="Calls per second.")]
+_Turns = Annotated[
+    int | None, typer.Option(min=1, max=1000, help="Things each says, from a script.")
+]
+_Speed = Annotated[
+    float | None,
+    typer.Option(
+        min=0.1,
+        max=1000,
+        help="How much faster than life everybody speaks.",
+        show_default="10 by hand, 1 from a script",
+    ),
+]
+_Seed = Annotated[
+    int | None, typer.Option(help="The same seed gives the same calls.", show_default="any")
+]
+_Humans = Annotated[Human, typer.Option(help="What rung humans do.")]
 _Share = Annotated[float, typer.Option(min=0, max=1, metavar="P", rich_help_panel="Mischief")]
+_Json = Annotated[
+    bool, typer.Option("--json", help="Events as JSON lines; of a load one object at the end.")
+]
 
 
 def phone(
-    to: Annotated[str, typer.Option(metavar="NUMBER", help="Whom to call.")] = "+441632960010",
-    from_: Annotated[
-        str, typer.Option("--from", metavar="NUMBER", help="Who calls.")
-    ] = "+441632960999",
-    url: Annotated[
-        str | None,
-        typer.Option(help="Base URL of a web process.", show_default="that of `callflow up`"),
-    ] = None,
-    language: Annotated[
-        str, typer.Option(callback=_language, help="What the caller speaks: en, es, …")
-    ] = "en",
-    calls: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Calls; more than one is load.")
-    ] = 1,
-    rate: Annotated[float, typer.Option(min=0.01, max=1000, help="Calls per second.")] = 10.0,
-    turns: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Things each says, from a script.")
-    ] = None,
-    speed: Annotated[
-        float | None,
-        typer.Option(
-            min=0.1,
-            max=1000,
-            help="How much faster than life everybody speaks.",
-            show_default="10 by hand, 1 from a script",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="The same seed gives the same calls.", show_default="any")
-    ] = None,
-    human: Annotated[Human, typer.Option(help="What rung humans do.")] = Human.NEVER,
+    to: _Number = "+441632960010",
+    from_: _Caller = "+441632960999",
+    url: _Url = None,
+    language: _Language = "en",
+    calls: _Calls = 1,
+    rate: _Rate = 10.0,
+    turns: _Turns = None,
+    speed: _Speed = None,
+    seed: _Seed = None,
+    human: _Humans = Human.NEVER,
     repeat: _Share = 0.0,
     delay: _Share = 0.0,
     reorder: _Share = 0.0,
@@ -106,9 +106,7 @@ def phone(
     hang_up: _Share = 0.0,
     interrupt: _Share = 0.0,
     give_up: _Share = 0.0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Events as JSON lines; of a load one object at the end.")
-    ] = False,
+    as_json: _Json = False,
 ) -> None:
     """Call a running callflow as a carrier would, and talk: each line is one utterance.
 
@@ -116,6 +114,8 @@ def phone(
     reply interrupts it; Ctrl-D hangs up. With --calls or --turns callers speak from a script. The
     secrets are those of `callflow up`, or from CALLFLOW_TWILIO_AUTH_TOKEN.
     """
+    import asyncio
+
     from callflow.phone.mischief import Mischief
 
     by_hand = calls == 1 and turns is None
@@ -127,7 +127,7 @@ def phone(
         rate_per_s=rate,
         turns=turns or 4,
         speed=speed or (TALKING if by_hand else 1.0),
-        seed=_any_seed() if seed is None else seed,
+        seed=int.from_bytes(os.urandom(2), "big") if seed is None else seed,
         human=human,
         as_json=as_json,
     )
@@ -143,14 +143,8 @@ def phone(
     account = _account(url)
     # Told to end, it hangs up first.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    work = _talk(account, plan, mischief) if by_hand else _load(account, plan, mischief)
-    raise typer.Exit(asyncio.run(work))
-
-
-def _any_seed() -> int:
-    from random import SystemRandom
-
-    return SystemRandom().randrange(1_000_000)
+    work = _talk if by_hand else _load
+    raise typer.Exit(asyncio.run(work(account, plan, mischief)))
 
 
 def _account(url: str | None) -> Account:
@@ -229,6 +223,8 @@ async def _talk(account: Account, plan: _Plan, mischief: Mischief) -> int:
 
 def _interrupts(typist: Typist, call: Call) -> asyncio.Event:
     """Let Ctrl-C cut off what is being said, and hang up where nothing is."""
+    import asyncio
+
     hung_up = asyncio.Event()
 
     def interrupt() -> None:
@@ -242,6 +238,8 @@ def _interrupts(typist: Typist, call: Call) -> asyncio.Event:
 
 async def _load(account: Account, plan: _Plan, mischief: Mischief) -> int:
     """Calls from a script; the exit code."""
+    import asyncio
+
     from callflow.phone.load import LoadResult, load
 
     placed: list[Call] = []

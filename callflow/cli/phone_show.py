@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from callflow.cli import screen
@@ -32,6 +32,16 @@ _SOUNDS = {
     "music": "(music)",
     "human": "a person is on the line",
 }
+
+
+class Human(StrEnum):
+    """What the humans do when they are rung."""
+
+    NEVER = "never"
+    ANSWERS = "answers"
+    BUSY = "busy"
+    REFUSES = "refuses"
+    FAILS = "fails"
 
 
 class Show(Protocol):
@@ -145,6 +155,8 @@ class Progress:
 
     async def keep_showing(self, placed: Sequence[Call]) -> None:
         """Draw it anew until cancelled; `placed` grows meanwhile."""
+        import asyncio
+
         while self._console.is_terminal:
             over = [call.report for call in placed if call.line.over]
             lost = sum(len(report.lost) for report in over)

@@ -33,6 +33,9 @@ from callflow.phone.webhook import Signer, Webhooks
 NUMBER: Final = "+441632960010"
 LIFT: Final = "+441632960999"
 
+INTERRUPTED_S: Final = 0.5
+"""For the last repeats, when the program is told to end: time to hang up."""
+
 SETTLE_S: Final = 20.0
 """At the end: a webhook takes 15 s at most."""
 
@@ -135,13 +138,14 @@ class Carrier:
         await self._api.start()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for leg in list(self._exchange.legs.values()):
             leg.line.hang_up()
             if isinstance(leg, OutboundLeg):
                 leg.stop()
         try:
-            await self.settle()
+            # Whoever was interrupted does not wait for the last repeats.
+            await self.settle(SETTLE_S if kind is None else INTERRUPTED_S)
         finally:
             await self._client.__aexit__()
             await self._api.stop()

@@ -23,7 +23,7 @@ class ApplicationFailed(CallflowError):
         self.code = code
         self.url = url
         self.reason = reason
-        super().__init__(f"{url}: {reason} (error {code})")
+        super().__init__(f"{_shown(url)}: {reason} (error {code})")
 
 
 class TwimlRefused(CallflowError):
@@ -42,4 +42,9 @@ class AddressRefused(CallflowError):
         self.code = code
         self.url = url
         self.reason = reason
-        super().__init__(f"{url}: {reason}")
+        super().__init__(f"{_shown(url)}: {reason}")
+
+
+def _shown(url: str) -> str:
+    """Without its query, in which an application may carry what somebody said."""
+    return url.partition("?")[0]

@@ -90,13 +90,19 @@ class Session:
         return record
 
     async def _begun_with(self, record: CallRecord) -> None:
-        """What the carrier was told to say before this socket opened is being said now."""
-        turn = self._hook.fields.get("saying", "")
-        text = record.said(int(turn), "agent") if turn.isascii() and turn.isdigit() else None
-        if text is not None:
+        """What the carrier was told to say before this socket opened is being said now; a reply
+        that nobody was told to say is said next."""
+        turn, text = record.answered, record.said(record.answered, "agent")
+        if record.owed or turn == 0 or not text:
+            return
+        if self._hook.fields.get("saying") == str(turn):
             await self._party.desk.ask(
-                self._party.intake.store.sent, self.call_sid, int(turn), len(text)
+                self._party.intake.store.sent, self.call_sid, turn, len(text)
             )
+        elif record.sent is None or record.sent.turn < turn:
+            # It was answered after the carrier had been told what to begin with.
+            self._spoken.sent.pop(turn, None)
+            self._turns.put_nowait(turn)
 
     async def heard(self, said: Said) -> None:
         """The caller has said or pressed something. The same frame again changes nothing."""

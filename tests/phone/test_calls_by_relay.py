@@ -56,7 +56,7 @@ def test_a_conversation_is_a_row_of_frames() -> None:
         assert [one.text for one in report.turns[0].heard] == ["Stay inside, please."]
         assert all(turn.accepted for turn in report.turns)
         assert report.turns[0].first_token_s is not None
-        assert report.turns[0].first_token_s < 0.1
+        assert report.turns[0].first_token_s < 1
         assert (report.lost, report.failed, report.sessions) == ([], False, 1)
         (ended,) = line.to("/voice/relay-ended")
         assert ended.fields["SessionStatus"] == "completed"
@@ -130,7 +130,7 @@ def test_a_pause_in_the_middle_of_a_reply_is_a_silence_too() -> None:
         async with carrier_of(line) as carrier:
             report = await carrier.call(person("help"))
         (pause,) = [one for one in report.silences if one.cause == "mid_reply"]
-        assert 0.2 < pause.length_s < 0.4
+        assert 0.2 < pause.length_s < 0.8
         assert [one.text for one in report.turns[0].heard] == ["Stay inside."]
 
     asyncio.run(story())

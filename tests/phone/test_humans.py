@@ -146,7 +146,7 @@ def test_a_human_who_presses_the_key_is_put_together_with_the_caller() -> None:
         assert kinds == [("say", "Here is a person."), ("human", "")]
         talk = next(one for one in report.heard if one.kind == "human")
         assert talk.until_s is not None
-        assert 0.25 < talk.until_s - talk.at_s < 0.6
+        assert 0.25 < talk.until_s - talk.at_s < 1.5
         (left,) = app.line.to("/voice/transfer-ended")
         assert left.fields["DialCallStatus"] == "answered"
         assert report.turns[-1].answered
@@ -162,7 +162,7 @@ def test_a_human_who_presses_the_key_is_put_together_with_the_caller() -> None:
         # A redirect asks no action of the Gather that it interrupts.
         said = [asked.fields["SpeechResult"] for asked in app.line.to("/voice/turn")]
         assert said == ["we are stuck", "thank you"]
-        assert report.longest_silence_s < 0.5
+        assert report.longest_silence_s < 1
 
     run(story)
 
@@ -186,7 +186,7 @@ def test_who_does_not_accept_is_told_by_the_status() -> None:
     async def one(behaviour: HumanBehaviour, statuses: list[str]) -> None:
         app = WithHumans()
         async with with_humans(app, behaviour) as (carrier, _):
-            report = await carrier.call(person("we are stuck", "", hang_up_after_s=1.3))
+            report = await carrier.call(person("we are stuck", "", hang_up_after_s=2.5))
         assert not report.with_human
         told = [asked.fields["CallStatus"] for asked in app.line.to("/voice/leg-status")]
         assert told == statuses
@@ -229,7 +229,7 @@ def test_a_dialled_number_rings_hears_a_whisper_and_is_connected() -> None:
         return line, report, carrier
 
     async def accepted() -> None:
-        behaviour = HumanBehaviour(after_s=0.2, thinks_s=0.0, talks_s=0.2)
+        behaviour = HumanBehaviour(after_s=0.7, thinks_s=0.0, talks_s=0.2)
         line, report, carrier = await story(behaviour)
         assert [one.kind for one in report.turns[0].heard] == ["ring", "human"]
         (ended,) = line.to("/voice/transfer-ended")
@@ -240,7 +240,7 @@ def test_a_dialled_number_rings_hears_a_whisper_and_is_connected() -> None:
         assert asked.fields["ParentCallSid"] == report.call_sid
         assert asked.fields["Direction"] == "outbound-dial"
         # While it rings nobody is silent.
-        assert report.longest_silence_s < 0.1
+        assert report.longest_silence_s < 0.5
 
     async def unheard() -> None:
         line, report, _ = await story(HumanBehaviour("never"))

@@ -51,8 +51,9 @@ def test_what_is_lost_is_tried_again_and_not_put_down_to_the_application() -> No
         assert not report.failed
         assert all(turn.answered for turn in report.turns)
         # Lost requests take the time to connect, which is 0.2 s here, before they are tried again.
-        assert report.mischief_s > 0
-        assert report.longest_silence_s < 0.15
+        worst = max(report.silences, key=lambda one: one.length_s)
+        assert worst.length_s >= 0.2
+        assert worst.own_s < worst.length_s - 0.15
         numbers = Counter(asked.query["n"] for asked in line.to("/voice/turn"))
         assert set(numbers.values()) <= {1, 2}
 
@@ -62,8 +63,10 @@ def test_what_is_lost_is_tried_again_and_not_put_down_to_the_application() -> No
 def test_delays_are_the_carriers_own() -> None:
     async def story() -> None:
         report, _ = await spoiled(Mischief(delay=1, longest_delay_s=0.1))
-        assert sum(one.length_s for one in report.silences) > 0.2
-        assert report.longest_silence_s < 0.1
+        assert len(report.silences) >= 8
+        for silence in report.silences:
+            assert 0.02 <= silence.mischief_s <= 0.1
+            assert silence.own_s < silence.length_s
 
     asyncio.run(story())
 

@@ -194,6 +194,21 @@ def test_what_was_owed_when_the_socket_broke_is_said_on_the_next(
         assert socket.hears_reply() == "Reply."
 
 
+def test_a_reply_that_came_while_the_next_socket_opened_is_said_on_it(
+    exchange: Exchange, line: Line
+) -> None:
+    with relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
+    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    with exchange.worker("Reply."):
+        wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
+    with relay(exchange) as socket:
+        socket.setup(**{p.get("name", ""): p.get("value", "") for p in back.verbs[0][0]})
+        assert socket.hears_reply() == "Reply."
+
+
 def test_what_the_caller_cannot_have_heard_when_the_socket_broke_is_said_again(
     exchange: Exchange, line: Line
 ) -> None:
