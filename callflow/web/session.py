@@ -122,6 +122,8 @@ class Session:
             except StoreError:
                 await self.leave("outage", said=said, turn=turn)
             break
+        if said.wants_human is not None and self._party.can_ring:
+            await self._aloud(self._answers.phrase("getting_person"))
         self._next_turn, self._last = turn + 1, (said, turn, now)
         self._turns.put_nowait(turn)
 

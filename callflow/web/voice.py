@@ -125,7 +125,7 @@ async def _answer(
         # A turn that was stored before may have been answered before we listened.
         spent_s = asyncio.get_running_loop().time() - came_at
         reply = await _wait(party, hook, expected, spent_s, look_first=word == "repeated")
-    return await _told(party, hook, number, phrases, reply)
+    return await _told(party, hook, number, phrases, reply, said)
 
 
 async def _stored(party: Party, hook: Hook, number: int, said: Said, *, patiently: bool) -> str:
@@ -151,7 +151,14 @@ async def _wait(
         return None
 
 
-async def _told(party: Party, hook: Hook, number: int, phrases: int, reply: Reply | None) -> Twiml:
+async def _told(
+    party: Party,
+    hook: Hook,
+    number: int,
+    phrases: int,
+    reply: Reply | None,
+    said: Said | None = None,
+) -> Twiml:
     if reply is None:
         return await _holding(party, hook, number, phrases, None)
     standing = reply.standing
@@ -159,21 +166,27 @@ async def _told(party: Party, hook: Hook, number: int, phrases: int, reply: Repl
     if standing is not None and (settled := settle(party, hook, standing)) is not None:
         return settled
     if reply.done:
-        return await _said(party, hook, answers, number, reply.text)
+        # Whoever asked for a person hears at once that one is being rung.
+        asked = said is not None and said.wants_human is not None and party.can_ring
+        first = f"{answers.phrase('getting_person')} " if asked else ""
+        return await _said(party, hook, answers, number, reply.text, first)
     return await _until_a_human_comes(party, hook, number, phrases, standing)
 
 
-async def _said(party: Party, hook: Hook, answers: Answers, number: int, text: str) -> Twiml:
+async def _said(
+    party: Party, hook: Hook, answers: Answers, number: int, text: str, first: str
+) -> Twiml:
     """Say the reply to `number`: what a relay socket that has gone could not say of it."""
     if answers.voice != "relay":
-        return answers.listen(number + 1, text)
+        return answers.listen(number + 1, first + text)
     try:
         record = await party.desk.ask(party.snapshots.read, hook.call_sid)
         since = len(await party.heard_of(record)) if record.answered == number else 0
         sent_at = 0 if record.sent is None else record.sent.at
     except (StoreError, UnknownCall):
         since = sent_at = 0
-    return answers.listen(number + 1, text[since:], saying=Saying(number, since, sent_at))
+    saying = Saying(number, since, sent_at)
+    return answers.listen(number + 1, first + text[since:], saying=saying)
 
 
 async def _until_a_human_comes(

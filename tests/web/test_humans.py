@@ -75,6 +75,16 @@ def test_in_assist_mode_a_human_is_rung_while_the_agent_talks(
     assert (record.alert.state, record.alert.leg) == ("ringing", f"CA{1:032x}")
 
 
+def test_whoever_asks_for_a_person_hears_that_one_is_rung(
+    exchange: Exchange, api: RestApi, line: Line
+) -> None:
+    line.arrives()
+    with exchange.worker("Stay inside."):
+        answer = line.says(1, "can i speak to a real person")
+    assert "getting a person" in answer.says
+    assert answer.says.endswith("Stay inside.")
+
+
 def test_a_site_without_a_human_at_the_start_says_so_in_the_journal(
     exchange: Exchange, api: RestApi
 ) -> None:
