@@ -30,6 +30,7 @@ from callflow.store.leaks import keys_without_lifetime
 from callflow.store.leases import Leases
 from callflow.store.script import Client, Scripts, connect
 from callflow.store.snapshot import Snapshots
+from callflow.twilio.numbers import wanted
 
 READY_S = 30.0
 FRAME_S = 0.25
@@ -117,7 +118,7 @@ class Demo:
         return self._verdict(striker.strikes, backlog.call_sids)
 
     async def _all_calls(self) -> None:
-        line = self._line
+        line, number = self._line, wanted(self._line.public_url)
         async with Carrier(
             self._web.addresses,
             line.public_url,
@@ -128,6 +129,9 @@ class Demo:
             seed=self._plan.seed,
             # The agent is what is shown: the humans who are rung are all busy elsewhere.
             human=HumanBehaviour(answer="never"),
+            voice_url=number.voice_url,
+            status_url=number.status_callback,
+            fallback=number.voice_fallback_url,
         ) as carrier:
             await asyncio.gather(*(one.call(carrier, self._plan.turns) for one in self._callers))
             await carrier.settle()

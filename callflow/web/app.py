@@ -50,7 +50,8 @@ ROUTES: dict[str, Handler] = {
     "/voice/wait": voice.wait,
     "/voice/status": voice.status,
     "/voice/join": voice.go_on,
-    "/voice/fallback": voice.go_on,
+    # Asked when another address failed for good, the first one of a call included.
+    "/voice/fallback": voice.inbound,
     "/voice/transfer-ended": voice.transfer_ended,
     "/voice/relay-ended": relay.ended,
     "/voice/human": humans.picked_up,

@@ -246,7 +246,9 @@ async def transfer_ended(party: Party, hook: Hook) -> Twiml:
         return await _human_left(party, hook)
     site, number, flight = party.site_of(hook), hook.turn(), Flight.of(hook)
     answers = party.answers(hook)
-    if hook.fields.get("DialCallStatus") in ("completed", "answered"):
+    # Somebody who picked up and pressed no key was never connected, whatever the status says.
+    spoke = hook.fields.get("DialCallStatus") in ("completed", "answered")
+    if spoke and hook.fields.get("DialBridged", "true").lower() != "false":
         # They have spoken with somebody; what was in flight is stored for the record.
         return answers.hold(number, 0, "person_left", flight)
     if site is not None and rung + 1 < len(site.humans):

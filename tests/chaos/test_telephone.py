@@ -19,6 +19,7 @@ from callflow.phone.mischief import Mischief
 from callflow.phone.report import CallReport
 from callflow.responder.phrases import generic
 from callflow.store.embedded import EmbeddedServer
+from callflow.twilio.numbers import wanted
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 
@@ -53,6 +54,7 @@ class Telephone:
         human: HumanBehaviour = NEVER,
         speed: float = GATHER_SPEED,
     ) -> AsyncIterator[Carrier]:
+        number = wanted(self.line.public_url)
         async with Carrier(
             self.web.addresses,
             self.line.public_url,
@@ -63,6 +65,9 @@ class Telephone:
             seed=1,
             mischief=mischief,
             human=human,
+            voice_url=number.voice_url,
+            status_url=number.status_callback,
+            fallback=number.voice_fallback_url,
         ) as carrier:
             yield carrier
 

@@ -243,6 +243,15 @@ def test_a_fallback_request_goes_on_with_the_call(exchange: Exchange, line: Line
     assert answer.target("Gather") == ("/voice/turn", {"n": "2"})
 
 
+def test_a_call_whose_first_request_failed_is_greeted_by_the_fallback(
+    exchange: Exchange, line: Line
+) -> None:
+    answer = line.post("/voice/fallback", ErrorCode="11200", ErrorUrl="https://x.example")
+    assert "automated assistant" in answer.says
+    assert answer.target("Gather") == ("/voice/turn", {"n": "1"})
+    assert exchange.parts.record().site == "tower"
+
+
 @pytest.mark.parametrize(
     ("path", "query"),
     [

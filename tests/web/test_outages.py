@@ -81,7 +81,7 @@ def test_after_some_seconds_the_caller_is_put_through_without_store_or_workers(
 
     answer = line.follow(answer, "Dial", DialCallStatus="no-answer")
     assert answer.verbs[-1][0].text == HUMANS[1]
-    answer = line.follow(answer, "Dial", DialCallStatus="busy")
+    answer = line.follow(answer, "Dial", DialCallStatus="completed", DialBridged="false")
     assert answer.target("Redirect")[1]["u"] == "we are stuck"
 
     own_server.restart()
