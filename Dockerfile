@@ -1,7 +1,7 @@
 # One image for every process of callflow: which one it is, the command says.
 FROM python:3.11-slim AS build
-# EXTRAS=flower adds Flower, which a worker has no use for.
-ARG EXTRAS=
+# EXTRAS=flower has Flower in place of the web process; neither is of use to a worker.
+ARG EXTRAS=web
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/callflow

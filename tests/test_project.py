@@ -160,7 +160,12 @@ def test_compose_accepts_the_compose_file(tmp_path: Path) -> None:
     # A .env of the developer's own is not what is tested here.
     no_env = tmp_path / "empty.env"
     no_env.touch()
-    settings = {"CALLFLOW_REDIS_PASSWORD": "secret", "FLOWER_BASIC_AUTH": "operator:secret"}
+    settings = {
+        "CALLFLOW_REDIS_PASSWORD": "secret",
+        "FLOWER_BASIC_AUTH": "operator:secret",
+        "CALLFLOW_PUBLIC_URL": "https://voice.example.org",
+        "CALLFLOW_TWILIO_AUTH_TOKEN": "secret",
+    }
     command = [compose, "--env-file", str(no_env), "--file", "compose.yaml", "config", "--quiet"]
     for left_out in (None, *settings):
         env = {name: value for name, value in settings.items() if name != left_out}
