@@ -1,4 +1,7 @@
-"""`python -m benchmarks`: run the contest and the sweep, print tables, or one JSON object."""
+"""`python -m benchmarks`: run the contest and the sweep, print tables, or one JSON object.
+
+`python -m benchmarks telephone` measures the web process instead.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks import contest, machine, markdown, report, sweep
+from benchmarks import contest, machine, markdown, report, sweep, telephone
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure what is asked for. With `--json` the last line of stdout is the whole result."""
-    asked = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["telephone"]:
+        return telephone.main(given[1:])
+    asked = _parser().parse_args(given)
     result: dict[str, Any] = {"machine": machine.describe()}
     with tempfile.TemporaryDirectory(prefix="callflow-benchmarks-") as scratch:
         if asked.only != "sweep":

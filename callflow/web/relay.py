@@ -21,7 +21,7 @@ from callflow.twilio.twiml import Twiml
 from callflow.web import voice
 from callflow.web.addresses import Flight, Saying
 from callflow.web.answers import FAILED_SOCKETS
-from callflow.web.hook import Hook, Said
+from callflow.web.hook import MAX_TURN, Hook, Said
 from callflow.web.party import Party
 from callflow.web.session import Over, Session
 
@@ -143,7 +143,8 @@ async def ended(party: Party, hook: Hook) -> Twiml:
     handoff = _handoff(hook.fields.get("HandoffData", ""))
     if handoff.get("reason") == "outage":
         flight = Flight.of(Hook(hook.fields, handoff))
-        return await voice.in_flight(party, hook, _number(handoff.get("n")), flight)
+        number = _turn(handoff.get("n"))
+        return await voice.in_flight(party, hook, number, flight if number else None)
     standing = await party.standing(hook.call_sid)
     if standing is not None and (settled := voice.settle(party, hook, standing)) is not None:
         return settled
@@ -191,5 +192,7 @@ def _handoff(data: str) -> dict[str, str]:
     return {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
 
 
-def _number(given: str | None) -> int:
-    return int(given) if given is not None and given.isascii() and given.isdigit() else 1
+def _turn(given: str | None) -> int:
+    """The turn in what we had handed to the carrier; 0 for none of ours."""
+    number = int(given) if given is not None and given.isascii() and given.isdigit() else 0
+    return number if number <= MAX_TURN else 0
