@@ -14,8 +14,9 @@ import logging
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from callflow.call.record import CallRecord
-from callflow.errors import StoreError, UnknownCall
+from callflow.errors import InvalidCallSid, StoreError, UnknownCall
 from callflow.responder.speech import joined
+from callflow.store.keys import call_keys
 from callflow.twilio import frames
 from callflow.twilio.twiml import Twiml
 from callflow.web import voice
@@ -58,10 +59,20 @@ async def _setup(socket: WebSocket) -> frames.Setup | None:
         async with asyncio.timeout(SETUP_WITHIN_S):
             while True:
                 frame = await _frame(socket)
-                if isinstance(frame, frames.Setup):
+                if isinstance(frame, frames.Setup) and _named(frame):
                     return frame
     except TimeoutError:
         return None
+
+
+def _named(setup: frames.Setup) -> bool:
+    """True when the frame says which call it is about; a line in the log where not."""
+    try:
+        call_keys(setup.call_sid)
+    except InvalidCallSid as error:
+        log.warning("relay socket: %s", error)
+        return False
+    return True
 
 
 async def _frame(socket: WebSocket) -> frames.Frame | None:

@@ -147,6 +147,8 @@ MESSAGE = st.one_of(FRAME.map(json.dumps), TEXT, st.binary(max_size=40))
 
 @settings(ANYTHING, max_examples=60)
 @given(messages=st.lists(MESSAGE, max_size=6), begun=st.booleans())
+@example(['{"type": "setup", "callSid": ""}'], False)
+@example(['{"type": "setup", "callSid": "CA{1}"}'], False)
 def test_no_frame_is_an_error_of_ours(
     exchange: Exchange,
     caplog: pytest.LogCaptureFixture,
