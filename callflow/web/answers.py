@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from xml.sax.saxutils import escape
 
 from callflow.responder.phrases import generic, greeting
 from callflow.responder.speech import joined
@@ -12,6 +13,17 @@ from callflow.web.addresses import Addresses, Flight, Saying
 
 FAILED_SOCKETS = 2
 """After so many sockets in a row that failed the call goes on by webhooks."""
+
+
+MOST_SPOKEN_BYTES = 50_000
+"""Of XML in one answer: the carrier takes 64 kB, and a quarter of an hour of speech is more than
+anybody hears to its end. The record keeps the whole."""
+
+
+def _fitting(text: str) -> str:
+    """As much of `text` as one answer can hold."""
+    size = len(escape(text).encode(errors="replace"))
+    return text if size <= MOST_SPOKEN_BYTES else text[: len(text) * MOST_SPOKEN_BYTES // size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +53,7 @@ class Answers:
 
         `failures`: sockets in a row that failed; `saying`: the reply that `text` ends with.
         """
-        twiml = Twiml(self.language)
+        twiml, text = Twiml(self.language), _fitting(text)
         if self.voice == "relay" and failures < FAILED_SOCKETS:
             return twiml.relay(
                 self.addresses.relay,

@@ -19,17 +19,7 @@ CONTESTANTS = {"callflow", "bare", "seed", "callflow-threads", "bare-threads"}
 def result() -> dict[str, Any]:
     """A tiny run: one round of two levels, and sweeps of 1,000 and 2,000 calls."""
     small = ("--calls", "1,3", "--turns", "2", "--rounds", "1", "--slots", "2", "--at-least", "6")
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--json", *small, "--sweep", "1000,2000"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert isinstance(found, dict)
-    return found
+    return _last_line("--json", *small, "--sweep", "1000,2000")
 
 
 @pytest.mark.benchmark
@@ -67,3 +57,34 @@ def test_the_ratios_that_matter_are_there(result: dict[str, Any]) -> None:
     } <= result["ratios"].keys()
     assert all(ratio > 0 for ratio in result["ratios"].values())
     assert {"cores", "cpu", "python", "server"} <= result["machine"].keys()
+
+
+@pytest.mark.benchmark
+@pytest.mark.timeout(120)
+def test_the_telephone_answers_every_waiting_call_and_every_socket_without_more_threads() -> None:
+    small = ("--calls", "40", "--sockets", "3", "--rounds", "2", "--turns", "2", "--hold", "0.2")
+    found = _last_line("telephone", "--json", *small)
+    for one in found["gather"]["rounds"]:
+        assert (one["answered"], one["held"]) == (40, 0)
+        assert max(one["threads"]) <= 16 + 2, "the desk's threads, the main one, and one to spare"
+        assert min(one["rss_mb"]) > 0
+    for spread in (found["gather"], found["bare"], *found["relay"].values()):
+        assert 0 < spread["p50_ms"] <= spread["p99_ms"] <= spread["max_ms"]
+    assert {name: row["tokens"] for name, row in found["relay"].items()} == {
+        "at_once": 6,
+        "over_1_s": 6,
+    }
+
+
+def _last_line(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert isinstance(found, dict)
+    return found

@@ -123,7 +123,8 @@ def _kept(exchange: Exchange, sid: str) -> dict[str, Any]:
         # Names of worker processes are drawn anew.
         del entry["worker"]
     found = {**record.model_dump(mode="json"), "journal": journal}
-    assert isinstance(without := _without_times(found), dict)
+    without = _without_times(found)
+    assert isinstance(without, dict)
     return without
 
 

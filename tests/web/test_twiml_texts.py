@@ -85,7 +85,11 @@ def test_a_very_long_reply_is_said_in_parts_that_the_carrier_takes(
     says = _says(answer.text)
     assert len(says) > 1
     # A word or a script without spaces may be cut: between two Says there is a space at most.
-    assert "".join("".join(says).split()) == "".join(_spoken(LONG_TEXTS[name]).split())
+    spoken, whole = "".join("".join(says).split()), "".join(_spoken(LONG_TEXTS[name]).split())
+    assert whole.startswith(spoken)
+    # What is more than a document may hold is kept, and not said.
+    assert spoken == whole or len(answer.text.encode()) > 45_000
+    assert exchange.parts.record().said(1, "agent") == LONG_TEXTS[name]
 
 
 @pytest.mark.parametrize("name", ["sentences", "words", "right to left"])
@@ -114,6 +118,7 @@ def test_what_a_caller_said_may_ride_in_an_address_and_be_answered(
     with exchange.worker("Stay inside."):
         answer = line.post("/voice/wait", {"n": 1, "k": 1, "since": 1, "u": TEXTS[name]})
     assert answer.says == "Stay inside."
-    assert _spoken(exchange.parts.record().said(1, "caller") or "").split() == _spoken(
-        TEXTS[name]
-    ).split()
+    assert (
+        _spoken(exchange.parts.record().said(1, "caller") or "").split()
+        == _spoken(TEXTS[name]).split()
+    )
