@@ -96,7 +96,8 @@ class Lines:
         keys = call_keys(call_sid)
         if turn < 1:
             raise TurnOutOfOrder(call_sid, turn, 0)
-        said = entry("caller", turn, clean(call_sid, text), digits)
+        keyed = None if digits is None else clean(call_sid, digits)
+        said = entry("caller", turn, clean(call_sid, text), keyed)
         word, *rest = self._scripts.run(
             "hear",
             (*keys.own, keys.shard.owed, keys.shard.active, keys.shard.leases, keys.shard.rings),

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from callflow.twilio.urls import ANSWER, socket_url
-from callflow.web.hook import Hook, Said
+from callflow.web.hook import Hook, Said, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,8 @@ class Saying:
         """What the socket of this request was to begin with."""
         if "g" not in hook.query:
             return None
-        after = hook.query.get("a", "")
-        known = int(after) if after.isascii() and after.isdigit() else 0
-        return cls(hook.number("g"), hook.number("h", 0), known)
+        after = counted(hook.query.get("a", "")) or 0
+        return cls(hook.number("g"), hook.number("h", 0), after)
 
     @property
     def query(self) -> dict[str, str | int | None]:
@@ -98,9 +98,11 @@ class Flight:
             return None
         since = hook.query["since"]
         said = Said(
-            hook.query.get("u", ""), hook.query.get("d") or None, hook.query.get("c") != "0"
+            hook.query.get("u", "")[:MAX_UTTERANCE_CHARS],
+            hook.query.get("d") or None,
+            hook.query.get("c") != "0",
         )
-        return cls(said, int(since) if since.isascii() and since.isdigit() else 0)
+        return cls(said, counted(since) or 0)
 
 
 def _query(flight: Flight | None) -> dict[str, str | int | None]:

@@ -20,6 +20,9 @@ MAX_FIELDS = 500
 
 MAX_TURN = 100_000
 
+MAX_DIGITS = 64
+"""A Gather of ours ends with the first key."""
+
 LOW_CONFIDENCE = 0.3
 """Below it, by the recogniser's own word, what it heard is a guess. Twilio gives 0 to 1; often it
 gives nothing, and then it counts as understood."""
@@ -34,6 +37,11 @@ class BadRequest(CallflowError):
 
 class TooLarge(CallflowError):
     """A body that no webhook has."""
+
+
+def counted(text: str) -> int | None:
+    """`text` as a number; None for what is none, or longer than any of ours (a time in ms)."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +96,10 @@ class Hook:
         given = self.query.get(name)
         if given is None and default is not None:
             return default
-        if given is None or not given.isascii() or not given.isdigit() or int(given) > MAX_TURN:
+        value = counted(given or "")
+        if value is None or value > MAX_TURN:
             raise BadRequest(f"{name} in the address must be a number up to {MAX_TURN}")
-        return int(given)
+        return value
 
     def turn(self) -> int:
         """The turn in the URL, from 1."""
@@ -102,7 +111,7 @@ class Hook:
     def said(self) -> Said:
         """What the caller said or pressed, as the carrier heard it."""
         text = self.fields.get("SpeechResult", "")[:MAX_UTTERANCE_CHARS]
-        digits = self.fields.get("Digits") or None
+        digits = self.fields.get("Digits", "")[:MAX_DIGITS] or None
         return Said(text, digits, bool(digits) or (bool(text.strip()) and self._sure()))
 
     def _sure(self) -> bool:

@@ -14,6 +14,7 @@ import logging
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from callflow.call.record import CallRecord
+from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from callflow.errors import InvalidCallSid, StoreError, UnknownCall
 from callflow.responder.speech import joined
 from callflow.store.keys import call_keys
@@ -22,7 +23,7 @@ from callflow.twilio.twiml import Twiml
 from callflow.web import voice
 from callflow.web.addresses import Flight, Saying
 from callflow.web.answers import FAILED_SOCKETS
-from callflow.web.hook import MAX_TURN, Hook, Said
+from callflow.web.hook import MAX_TURN, Hook, Said, counted
 from callflow.web.party import Party
 from callflow.web.session import Over, Session
 
@@ -92,7 +93,8 @@ async def _frame(socket: WebSocket) -> frames.Frame | None:
 
 def _hook(setup: frames.Setup) -> Hook:
     fields = {"CallSid": setup.call_sid, "From": setup.from_, "To": setup.to}
-    return Hook({**fields, **setup.custom_parameters}, {})
+    # What the carrier says of the call is not replaced by what a parameter says.
+    return Hook({**setup.custom_parameters, **fields}, {})
 
 
 async def _run(session: Session, socket: WebSocket) -> None:
@@ -132,7 +134,7 @@ async def _listen(session: Session, socket: WebSocket) -> None:
 async def _take(session: Session, frame: frames.Frame | None) -> None:
     match frame:
         case frames.Prompt(last=True):
-            await session.heard(Said(frame.text))
+            await session.heard(Said(frame.text[:MAX_UTTERANCE_CHARS]))
         case frames.Prompt():
             session.still_speaking()
         case frames.Interrupt():
@@ -205,5 +207,5 @@ def _handoff(data: str) -> dict[str, str]:
 
 def _turn(given: str | None) -> int:
     """The turn in what we had handed to the carrier; 0 for none of ours."""
-    number = int(given) if given is not None and given.isascii() and given.isdigit() else 0
+    number = counted(given or "") or 0
     return number if number <= MAX_TURN else 0

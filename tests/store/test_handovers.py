@@ -297,3 +297,8 @@ def test_a_call_that_an_older_release_opened_goes_on(call: Parts) -> None:
     call.store.interrupt(SID, 2, "")
     assert call.record().said(1, "agent") == "One."
     assert call.store.handovers.want(SID, "asked") is Ladder.MOVED
+
+
+def test_keys_that_are_no_text_are_stored_as_what_they_can_be(call: Parts) -> None:
+    call.store.hear(SID, 1, "", digits="\udcff5")
+    assert call.record().conversation_thread[-1].digits == "\ufffd5"

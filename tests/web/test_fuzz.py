@@ -98,6 +98,17 @@ def no_error_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     signed=st.booleans(),
 )
 @example("/voice/turn", {"n": "1"}, {"SpeechResult": "x" * 25_000}, SID, True)
+@example("/voice/turn", {"n": "9" * 5_000}, {}, SID, True)
+@example("/voice/wait", {"n": "1", "since": "9" * 5_000, "u": "x"}, {}, SID, True)
+@example("/voice/wait", {"n": "1", "since": "1", "u": "x" * 20_001}, {}, SID, True)
+@example("/voice/relay-ended", {"g": "1", "a": "9" * 5_000}, {}, SID, True)
+@example(
+    "/voice/relay-ended",
+    {},
+    {"HandoffData": '{"reason":"outage","u":"x","since":"1","n":"' + "9" * 5_000 + '"}'},
+    SID,
+    True,
+)
 def test_no_webhook_is_an_error_of_ours(
     exchange: Exchange,
     caplog: pytest.LogCaptureFixture,
@@ -147,6 +158,15 @@ MESSAGE = st.one_of(FRAME.map(json.dumps), TEXT, st.binary(max_size=40))
 
 @settings(ANYTHING, max_examples=60)
 @given(messages=st.lists(MESSAGE, max_size=6), begun=st.booleans())
+@example([json.dumps({"type": "prompt", "voicePrompt": "x" * 20_001})], True)
+@example(
+    [
+        json.dumps(
+            {"type": "setup", "callSid": SID, "customParameters": {"CallSid": "CA{1}", "From": "x"}}
+        )
+    ],
+    False,
+)
 @example(['{"type": "setup", "callSid": ""}'], False)
 @example(['{"type": "setup", "callSid": "CA{1}"}'], False)
 def test_no_frame_is_an_error_of_ours(
