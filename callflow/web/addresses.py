@@ -7,10 +7,9 @@ whole address, so nobody else can have written what is in it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
-from callflow.twilio.urls import ANSWER, socket_url
+from callflow.twilio.urls import callback_url, socket_url
 from callflow.web.hook import Hook, Said, counted
 
 
@@ -26,9 +25,8 @@ class Addresses:
         How long the carrier waits and how often it asks again is in the part behind the `#`, which
         it takes off before it signs.
         """
-        given = {name: value for name, value in query.items() if value is not None}
-        asked = f"?{urlencode(given)}" if given else ""
-        return f"{self.base}{path}{asked}#{ANSWER.fragment}"
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        return callback_url(self.base, path, given)
 
     def turn(self, turn: int) -> str:
         """Where what the caller says in `turn` goes."""
