@@ -124,7 +124,8 @@ class Session:
             break
         if said.wants_human is not None and self._party.can_ring:
             await self._aloud(self._answers.phrase("getting_person"))
-        self._next_turn, self._last = turn + 1, (said, turn, now)
+        kept = Said(clean(self.call_sid, said.text), said.digits)  # As the record has it.
+        self._next_turn, self._last = turn + 1, (kept, turn, now)
         self._turns.put_nowait(turn)
 
     def _is_replay(self, said: Said, now: float) -> bool:

@@ -123,7 +123,7 @@ def test_frames_sent_twice_are_one(exchange: Exchange, line: Line) -> None:
         for _ in range(2):
             socket.setup()
         for _ in range(2):
-            socket.says("we are stuck")
+            socket.says(" we are stuck\n")
         assert socket.hears_reply() == "Reply."
         for _ in range(2):
             socket.send(type="dtmf", digit="5")
