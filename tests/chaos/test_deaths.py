@@ -43,12 +43,13 @@ def _demo(*arguments: str, **env: str) -> dict[str, Any]:
     assert verdict["lost"] == verdict["repeated"] == verdict["out_of_order"] == 0
     assert verdict["leaked_keys"] == verdict["too_silent"] == 0
     assert verdict["kills"] > 0
+    # Who loses a web process keeps its worker.
+    assert "web" in arguments or verdict["takeovers"] > 0
     return verdict
 
 
 def test_twenty_workers_killed_cost_pauses_and_nothing_else() -> None:
     verdict = _demo("--calls", "20", "--turns", "6", "--kill", "worker")
-    assert verdict["takeovers"] > 0
     assert verdict["takeover_s"]["max"] < 5
 
 
