@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from callflow.call.state import CallState
+from callflow.call.urgency import Urgency
 
 Role = Literal["caller", "agent", "human"]
 Handling = Literal["agent", "human"]
@@ -52,13 +53,15 @@ class Sentence(Frozen):
 
     `only_after` names the fact that must be known before the sentence may be spoken
     (`dispatch.requested`); None means that it may be spoken at any time. `forbids` (in a `never`
-    section) names the ids of sentences that this rule keeps from being spoken.
+    section) names the ids of sentences that this rule keeps from being spoken. `learns` is the fact
+    that a question asks for.
     """
 
     id: str
     text: str
     only_after: str | None = None
     forbids: tuple[str, ...] = ()
+    learns: str | None = None
 
 
 class SopChunk(Frozen):
@@ -91,11 +94,17 @@ class Draft(Frozen):
 
 class Sent(Frozen):
     """How much of the reply to `turn` a relay socket has sent to be spoken, and when the last of it
-    went: a socket that breaks takes what it was not sent, and what was not spoken yet."""
+    went: a socket that breaks takes what it was not sent, and what was not spoken yet.
+
+    `left_ms` is how long it then took to say what was not said yet, by the speed of the voice;
+    `played`, how much the carrier has told to have been heard, None while it tells nothing.
+    """
 
     turn: int
     length: int
     at: int
+    left_ms: int = 0
+    played: int | None = None
 
 
 class Alert(Frozen):
@@ -116,7 +125,10 @@ class Alert(Frozen):
 class CallRecord(Frozen):
     """One call as a whole. `heard > answered` means that a reply is owed.
 
-    `handling` is `human` from the moment at which the agent is silent for good or until a human
+    `scenario_type` is the procedure that is being worked on, None while nothing is known;
+    `open_scenarios` are all that apply, the gravest first. `understood` is the last turn whose
+    words have been read for scenario, language and facts, so that a takeover need not. `handling`
+    is `human` from the moment at which the agent is silent for good or until a human
     hands back. `alert` and `alert_due` (when the ladder goes on) tell who is being rung. `cut` is
     what was heard of a reply that was interrupted before it was whole. `unclear` counts the last
     turns in a row that were not understood, `lost` the turns that a failover took.
@@ -140,6 +152,9 @@ class CallRecord(Frozen):
     sop_step: int = 0
     language: str = "en"
     site: str | None = None
+    open_scenarios: tuple[str, ...] = ()
+    urgency: Urgency | None = None
+    understood: int = 0
     facts: dict[str, Any] = Field(default_factory=dict)
     draft: Draft | None = None
     handling: Handling = "agent"

@@ -77,7 +77,13 @@ def misheard(
 def _where(
     replies: Sequence[tuple[int, str, bool]], at: int, heard_to: int, text: str
 ) -> tuple[int, int] | None:
-    """Which reply, not before `at`, the words are from, and where in it they begin."""
+    """Which reply, not before `at`, the words are from, and where in it they begin.
+
+    Replies may begin alike: once one has been heard to its end, its beginning is the next one's.
+    """
+    heard_whole = at < len(replies) and heard_to >= len(replies[at][1])
+    if heard_whole and at + 1 < len(replies) and replies[at + 1][1].startswith(text):
+        return at + 1, 0
     for index in range(at, len(replies)):
         whole = replies[index][1]
         start = whole.find(text, heard_to if index == at else 0)

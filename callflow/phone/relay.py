@@ -59,7 +59,7 @@ class RelaySession:
         self._verb = verb
         self._id = leg.exchange.new_sid("VX")
         self._began = time.monotonic()
-        self._speaker = Speaker(leg.line)
+        self._speaker = Speaker(leg.line, self._tell_played if verb.tells_played else None)
         self._socket: ClientConnection | None = None
         self._language = verb.language
         self._malformed = 0
@@ -259,6 +259,11 @@ class RelaySession:
         except ConnectionClosed:
             return False
         return True
+
+    def _tell_played(self, text: str) -> None:
+        """Tell the peer which of its words have been heard."""
+        frame = {"type": "info", "name": "tokensPlayed", "value": text}
+        self._leg.exchange.background.start(self._send(frame))
 
     def _prompt(self, words: str, *, last: bool) -> dict[str, Any]:
         return {"type": "prompt", "voicePrompt": words, "lang": self._language, "last": last}

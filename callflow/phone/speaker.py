@@ -39,8 +39,11 @@ class _Message:
 class Speaker:
     """Speaks on one line."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, played: Callable[[str], None] | None = None) -> None:
+        """`played` is told each sentence once it has been said."""
         self._line = line
+        self._played = played
+        self._playing: list[asyncio.TimerHandle] = []
         self._ear = line.ear
         self._messages: list[_Message] = []
         self._until = 0.0
@@ -122,6 +125,16 @@ class Speaker:
             self._end.cancel()
         self._end = asyncio.get_running_loop().call_at(self._until, self._ended)
         self._line.change()
+        self._tell_when_played(text, begin)
+
+    def _tell_when_played(self, text: str, begin: float) -> None:
+        if self._played is None:
+            return
+        loop, now = asyncio.get_running_loop(), time.monotonic()
+        self._playing = [one for one in self._playing if one.when() > now]
+        for sentence in speech.sentences(text):
+            begin += speech.seconds(sentence, self._line.speed)
+            self._playing.append(loop.call_at(begin, self._played, sentence))
 
     def _ended(self) -> None:
         message = self._messages[-1]
@@ -155,6 +168,8 @@ class Speaker:
                 self._ear.unhear(message.heard)
             elif message.pieces[-1][2] > now:
                 self._ear.finish(message.heard, message.spoken(now, self._line.speed), now)
+        for telling in self._playing:
+            telling.cancel()
         self._until = now
 
     def _forget(self) -> None:

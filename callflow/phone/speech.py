@@ -15,6 +15,13 @@ CHARACTERS_PER_S: Final = 5.0
 
 _CJK: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
+_SENTENCE: Final = re.compile(r".+?(?:[.!?。！？…]+[\"'”’»)]*\s*|$)", re.DOTALL)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of `text`, each with the space behind it: together they are all of it."""
+    return _SENTENCE.findall(text)
+
 
 def seconds(text: str, speed: float) -> float:
     """How long `text` takes where time passes `speed` times as fast, s."""

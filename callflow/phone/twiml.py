@@ -206,6 +206,7 @@ def _connect(element: ElementTree.Element) -> Relay:
         greeting_interruptible=_hears_speech(attributes, "welcomeGreetingInterruptible"),
         interruptible=_hears_speech(attributes, "interruptible"),
         keys=attributes.flag("dtmfDetection", False),
+        tells_played="tokens-played" in attributes.word("events", "").split(),
         language=given[0] if given else "en-US",
         parameters=dict(_parameter(each) for each in nouns[0]),
     )

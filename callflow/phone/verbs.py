@@ -88,6 +88,7 @@ class Relay:
     greeting_interruptible: bool
     interruptible: bool
     keys: bool
+    tells_played: bool
     language: str
     parameters: Mapping[str, str]
 

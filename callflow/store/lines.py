@@ -150,10 +150,29 @@ class Lines:
         )
         return Interrupt(word)
 
-    def sent(self, call_sid: str, turn: int, length: int, *, now_ms: int | None = None) -> None:
-        """A relay socket has sent `length` letters of the reply to `turn`: the next socket needs
-        to know, should this one break. Nothing happens where the call is over."""
-        self._scripts.run("sent", (call_keys(call_sid).call,), (turn, length, clock(now_ms)))
+    def sent(
+        self,
+        call_sid: str,
+        turn: int,
+        length: int,
+        *,
+        left_ms: int = 0,
+        played: int | None = None,
+        now_ms: int | None = None,
+    ) -> None:
+        """A relay socket has sent `length` letters of the reply to `turn`, all that it has sent
+        takes `left_ms` to say, and the carrier tells that `played` letters were heard (None: it
+        tells nothing): the next socket needs to know, should this one break. Nothing happens where
+        the call is over."""
+        heard = "" if played is None else played
+        arguments = ("sent", turn, length, left_ms, heard, clock(now_ms))
+        self._scripts.run("sent", (call_keys(call_sid).call,), arguments)
+
+    def played(self, call_sid: str, turn: int, length: int, *, now_ms: int | None = None) -> None:
+        """The carrier tells that the caller has heard `length` letters of the reply to `turn`. Late
+        word of an earlier turn, or of less, changes nothing."""
+        arguments = ("played", turn, 0, 0, length, clock(now_ms))
+        self._scripts.run("sent", (call_keys(call_sid).call,), arguments)
 
     def end(self, call_sid: str, outcome: str, *, now_ms: int | None = None) -> Finish:
         """Complete the call: its line is closed. It expires after the completed TTL."""

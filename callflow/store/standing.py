@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from callflow.call.record import Alert, Draft, Frozen, Handling
+from callflow.call.record import Alert, CallRecord, Draft, Frozen, Handling
 from callflow.call.state import CallState
 
 
@@ -21,6 +21,11 @@ class Standing(Frozen):
     language: str
     heard: int
     answered: int
+
+    @classmethod
+    def of(cls, record: CallRecord) -> Standing:
+        """Where the call of a whole record stands."""
+        return cls.model_validate_json(record.model_dump_json())
 
     @property
     def with_human(self) -> bool:

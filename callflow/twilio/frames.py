@@ -86,6 +86,13 @@ class Dtmf:
 
 
 @dataclass(frozen=True, slots=True)
+class Played:
+    """Words of ours that the caller has heard by now: those since the last such frame, or all."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class RelayError:
     """Twilio could not use what we sent. The description may quote it."""
 
@@ -99,7 +106,7 @@ class Other:
     type: str
 
 
-Frame = Setup | Prompt | Interrupt | Dtmf | RelayError | Other
+Frame = Setup | Prompt | Interrupt | Dtmf | Played | RelayError | Other
 
 
 def parse(text: str) -> Frame:
@@ -124,6 +131,8 @@ def parse(text: str) -> Frame:
             )
         case "dtmf":
             return Dtmf(frame.needed("digit"))
+        case "info" if frame.text("name") == "tokensPlayed":
+            return Played(frame.text("value"))
         case "error":
             return RelayError(frame.text("description"))
         case "":

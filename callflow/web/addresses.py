@@ -76,6 +76,11 @@ class Saying:
         return cls(hook.number("g"), hook.number("h", 0), after)
 
     @property
+    def parameters(self) -> dict[str, str]:
+        """The same for the socket itself: they come back in its first frame."""
+        return {"saying": str(self.turn), "since": str(self.since)}
+
+    @property
     def query(self) -> dict[str, str | int | None]:
         """The same as a part of an address."""
         return {"g": self.turn, "h": self.since, "a": self.after}

@@ -59,7 +59,7 @@ class Answers:
                 self.addresses.relay,
                 action=self.addresses.relay_ended(failures, saying),
                 greeting=text or None,
-                parameters={} if saying is None else {"saying": str(saying.turn)},
+                parameters={} if saying is None else saying.parameters,
             )
         return twiml.gather(text, action=self.addresses.turn(turn)).redirect(
             self.addresses.turn(turn)

@@ -20,7 +20,7 @@ from callflow.web.addresses import Addresses
 from callflow.web.answers import Answers
 from callflow.web.desk import Desk
 from callflow.web.hook import Hook, Said
-from callflow.web.speaking import unheard
+from callflow.web.speaking import unplayed, unspoken
 
 PHRASES = 2
 """Holding phrases that a caller hears before a human is fetched."""
@@ -114,9 +114,13 @@ class Party:
         text = record.said(turn, "agent") if draft is None else draft.text
         if sent is None or sent.turn != turn or text is None:
             return ""
+        said = text[: sent.length]
+        if sent.played is not None:
+            return said[: len(said) - len(unplayed(said, sent.played))]
         since_s = (await self.desk.ask(self.snapshots.now_ms) - sent.at) / 1000
-        left = unheard(text[: sent.length], since_s, self.settings.speech_letters_per_s)
-        return text[: sent.length - len(left)]
+        left_s = sent.left_ms / 1000 - since_s
+        left = unspoken(said, left_s, self.settings.speech_letters_per_s)
+        return said[: len(said) - len(left)]
 
     async def fetch_human(self, call_sid: str) -> bool:
         """Have a human rung for a caller who got no reply; True when one is being rung."""

@@ -139,6 +139,8 @@ async def _take(session: Session, frame: frames.Frame | None) -> None:
             session.still_speaking()
         case frames.Interrupt():
             await session.interrupted(frame.heard)
+        case frames.Played():
+            await session.played(frame.text)
         case frames.Dtmf():
             await session.heard(Said(digits=frame.digit))
         case frames.RelayError():

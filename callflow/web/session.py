@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
@@ -17,7 +18,7 @@ from callflow.store.outcome import Hear
 from callflow.store.standing import Reply, Standing
 from callflow.twilio import frames
 from callflow.web.answers import Answers
-from callflow.web.hook import Hook, Said
+from callflow.web.hook import Hook, Said, counted
 from callflow.web.party import PHRASES, Party, now_ms
 from callflow.web.speaking import Spoken
 
@@ -56,13 +57,14 @@ class Session:
     async def begin(self) -> None:
         """Read the record; say what is left of a reply that broke off, answer what is owed."""
         record = await self._record()
-        self._answers = self._party.answers(self._hook, _standing(record))
+        self._answers = self._party.answers(self._hook, Standing.of(record))
         if record.outcome is not None:
             await self.leave("ended")
         self._next_turn, self._answered = record.heard + 1, record.answered
+        self._spoken.tells = record.sent is not None and record.sent.played is not None
         for entry in record.conversation_thread:
             if entry.role == "agent":
-                self._spoken.sent[entry.turn] = entry.reached
+                self._spoken.resumed(entry.turn, entry.reached)
             else:
                 age_s = (record.updated_at - entry.at) / 1000
                 said = Said(entry.text, entry.digits)
@@ -71,7 +73,7 @@ class Session:
             await self._begun_with(record)
             if record.draft is not None:
                 heard = await self._party.heard_of(record)
-                self._spoken.sent[record.draft.turn] = heard
+                self._spoken.resumed(record.draft.turn, heard)
         except StoreError:
             """Then a part of the reply is said again: better than not at all."""
         for turn in range(record.answered + 1, record.heard + 1):
@@ -96,9 +98,10 @@ class Session:
         if record.owed or turn == 0 or not text:
             return
         if self._hook.fields.get("saying") == str(turn):
-            await self._party.desk.ask(
-                self._party.intake.store.sent, self.call_sid, turn, len(text)
-            )
+            since = min(counted(self._hook.fields.get("since", "")) or 0, len(text))
+            self._spoken.resumed(turn, text, since)
+            self._spoken.aloud(text[since:], time.monotonic())
+            await self._tell_sent(turn)
         elif record.sent is None or record.sent.turn < turn:
             # It was answered after the carrier had been told what to begin with.
             self._spoken.sent.pop(turn, None)
@@ -153,6 +156,27 @@ class Session:
             )
         except StoreError:
             """The reply stands as a whole; what was cut off of it may be said again."""
+
+    async def played(self, text: str) -> None:
+        """The caller has heard these words of ours: should the socket break, we go on after them.
+
+        Where the server cannot be told, what was heard is reckoned from the time that it took.
+        """
+        known = self._spoken.played(text)
+        if known is not None:
+            with suppress(StoreError):
+                await self._party.desk.ask(self._party.intake.store.played, self.call_sid, *known)
+
+    async def _tell_sent(self, turn: int) -> None:
+        spoken = self._spoken
+        await self._party.desk.ask(
+            self._party.intake.store.sent,
+            self.call_sid,
+            turn,
+            len(spoken.sent[turn]),
+            left_ms=round(spoken.left_s(time.monotonic()) * 1000),
+            played=spoken.heard.get(turn, 0) if spoken.tells else None,
+        )
 
     def still_speaking(self) -> None:
         """The caller is in the middle of a sentence: not silent."""
@@ -230,8 +254,7 @@ class Session:
         if new or (reply.done and reply.text):
             await self._send(frames.text(new, last=reply.done, lang=None))
             self._spoken.said(turn, new, time.monotonic())
-            length = len(self._spoken.sent[turn])
-            await self._party.desk.ask(self._party.intake.store.sent, self.call_sid, turn, length)
+            await self._tell_sent(turn)
         if reply.over and reply.standing is not None and not reply.done:
             await self._settle(reply.standing)
             await self._until_a_human_comes(reply.standing, now=True)
@@ -275,7 +298,3 @@ class Session:
             handoff |= {"d": said.digits or "", "c": "1" if said.understood else "0"}
         await self._send(frames.end(handoff))
         raise Over
-
-
-def _standing(record: CallRecord) -> Standing:
-    return Standing.model_validate_json(record.model_dump_json())

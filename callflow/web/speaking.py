@@ -26,13 +26,13 @@ def spoken_s(text: str, letters_per_s: float) -> float:
     return (len(text) - wide + wide * WIDE_LETTERS) / letters_per_s
 
 
-def unheard(text: str, since_s: float, letters_per_s: float) -> str:
-    """What of `text`, whose last part was sent `since_s` ago, cannot have been spoken by now.
+def unspoken(text: str, left_s: float, letters_per_s: float) -> str:
+    """What of `text` cannot have been spoken when saying the rest of it takes `left_s` more.
 
     Whole sentences: one that broke off in the middle is said again, since half an instruction is
     none. Empty when there was time for all of it.
     """
-    left_s = spoken_s(text, letters_per_s) - since_s - EARSHOT_LETTERS / letters_per_s
+    left_s -= EARSHOT_LETTERS / letters_per_s
     if left_s <= 0:
         return ""
     sentences = [found for found in _SENTENCE.findall(text) if found]
@@ -43,6 +43,18 @@ def unheard(text: str, since_s: float, letters_per_s: float) -> str:
         tail.insert(0, sentence)
         left_s -= spoken_s(sentence, letters_per_s)
     return "".join(tail)
+
+
+def unplayed(text: str, played: int) -> str:
+    """What of `text` is to be said again when its first `played` letters were heard: the sentence
+    that broke off there, and all that comes after it."""
+    begin = 0
+    for sentence in _SENTENCE.findall(text):
+        end = begin + len(sentence)
+        if played < begin + len(sentence.rstrip()):
+            break
+        begin = end
+    return text[begin:]
 
 
 def heard_of(sent: str, until: str) -> str | None:
@@ -62,6 +74,10 @@ class Spoken:
     letters_per_s: float
     sent: dict[int, str] = field(default_factory=dict)
     cut: set[int] = field(default_factory=set)
+    heard: dict[int, int] = field(default_factory=dict)
+    """How much of what was sent the carrier tells to have been heard, in letters."""
+    tells: bool = False
+    """The carrier tells at all: then what it has not told was not heard."""
     last_turn: int = 0
     quiet_at: float = 0.0
     """When the caller will have heard everything that was sent."""
@@ -75,6 +91,32 @@ class Spoken:
     def aloud(self, text: str, now: float) -> None:
         """Something was sent to be spoken, part of a reply or not."""
         self.quiet_at = max(self.quiet_at, now) + spoken_s(text, self.letters_per_s)
+
+    def left_s(self, now: float) -> float:
+        """How long it takes to say what has been sent and not been said yet."""
+        return max(0.0, self.quiet_at - now)
+
+    def resumed(self, turn: int, text: str, since: int | None = None) -> None:
+        """`text` of the reply to `turn` was sent before this socket opened, and heard as far as
+        `since`, or as a whole."""
+        self.sent[turn] = text
+        self.heard[turn] = len(text) if since is None else since
+
+    def played(self, text: str) -> tuple[int, int] | None:
+        """These words were heard: of the reply to which turn, and how much of it was heard by now.
+        None for a phrase that is no part of a reply."""
+        self.tells = True
+        words = text.strip()
+        for turn in sorted(self.sent):
+            sent, heard = self.sent[turn], self.heard.get(turn, 0)
+            at = sent.find(words, heard) if words else -1
+            # Some carriers tell the new words, some all of them.
+            if at < 0 and len(words) > heard and sent.lstrip().startswith(words):
+                at = sent.find(words)
+            if at >= 0:
+                self.heard[turn] = at + len(words)
+                return turn, self.heard[turn]
+        return None
 
     def interrupted(self, until: str, now: float) -> tuple[int, str] | None:
         """The caller spoke into it: in the reply to which turn, and what they had heard of it."""

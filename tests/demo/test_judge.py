@@ -186,3 +186,23 @@ def test_silence_that_the_carrier_made_on_purpose_is_not_ours() -> None:
     silences = (Silence(9.0, 5.0, "reply", 1, mischief_s=2.0),)
     caller = _caller(_turn(1, "Hello."), _turn(2, "Yes."), silences=silences)
     assert judge([caller], {SID: GOOD}, {SID: COMMITTED}, [], []).good
+
+
+ALIKE = _record(
+    ("caller", 1, "said 1"),
+    ("agent", 1, "Stay inside. I am here."),
+    ("caller", 2, "said 2"),
+    ("agent", 2, "Stay inside. How many people?"),
+)
+
+
+def test_a_reply_that_begins_like_the_one_before_it_is_not_taken_for_it() -> None:
+    first = _turn(1, "Stay inside. I am here.")
+    again = _turn(2, "Stay", "Stay inside. How many people?", cut=True)
+    assert _judged(ALIKE, first, again).faults == []
+    twice = _judged(
+        ALIKE, first, _turn(2, "Stay inside. I am here.", "Stay inside. How many people?")
+    )
+    assert twice.repeated == 1
+    begun_twice = _judged(ALIKE, first, _turn(2, "Stay inside.", "Stay inside. How many people?"))
+    assert begun_twice.repeated == 1

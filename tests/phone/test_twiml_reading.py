@@ -63,7 +63,9 @@ def test_what_twilios_own_generator_writes_is_understood() -> None:
     assert number == Dial(Number("+441", "/w"), "/d", 30, "+44")
     assert isinstance(conference, Dial)
     assert conference.to == Conference("CA1", starts=True, ends=True, music=False)
-    assert connect == Relay("wss://a.example/s", "/r", "Hi", True, True, True, "es-ES", {"a": "b"})
+    assert connect == Relay(
+        "wss://a.example/s", "/r", "Hi", True, True, True, False, "es-ES", {"a": "b"}
+    )
     assert hangup == Hangup()
 
 

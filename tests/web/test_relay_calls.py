@@ -294,6 +294,30 @@ def test_the_next_worker_goes_on_after_what_was_sent(exchange: Exchange, line: L
         assert exchange.parts.store.note_draft(dead.lease, 1, "Stay inside. Late.") == "fenced"
 
 
+def test_a_reply_goes_on_after_what_the_carrier_has_told_to_be_heard(
+    exchange: Exchange, line: Line
+) -> None:
+    with (
+        exchange.worker("Stay inside. ", "How many people? ", "I am here."),
+        relay(exchange) as socket,
+    ):
+        socket.setup()
+        socket.says("we are stuck")
+        assert socket.hears_reply() == "Stay inside. How many people? I am here."
+        socket.send(type="info", name="tokensPlayed", value="Stay inside.")
+        socket.send(type="info", name="agentSpeaking", value="on")
+
+        def told() -> bool:
+            sent = exchange.parts.record().sent
+            return sent is not None and sent.played == len("Stay inside.")
+
+        wait_until(told, "what was heard is not in the record")
+    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105")
+    greeting = back.verbs[0][0].get("welcomeGreeting", "")
+    assert greeting.endswith(" How many people? I am here.")
+    assert "Stay inside." not in greeting
+
+
 def test_malformed_frames_are_logged_and_harm_nobody(
     exchange: Exchange, line: Line, caplog: pytest.LogCaptureFixture
 ) -> None:

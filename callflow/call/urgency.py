@@ -1,0 +1,29 @@
+"""How urgent a call is: P1, life at risk now, to P5, a test or a mistake.
+
+The scale is the one that alarm centres work with. A graver word always wins within one breath;
+what lowers the urgency of a call is an explicit all-clear alone (`sop/triage.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+Urgency = Literal["P1", "P2", "P3", "P4", "P5"]
+
+MEANINGS: Final[dict[Urgency, str]] = {
+    "P1": "life at risk now",
+    "P2": "trapped, and vulnerable, in distress or in rising danger",
+    "P3": "trapped, stable",
+    "P4": "nobody trapped, something to do",
+    "P5": "a test, a mistake or a prank",
+}
+
+
+def graver(one: Urgency, other: Urgency | None) -> bool:
+    """True when `one` is more urgent than `other`; anything is graver than nothing."""
+    return other is None or one < other
+
+
+def gravest(*urgencies: Urgency | None) -> Urgency | None:
+    """The most urgent of them; None when none is given."""
+    return min((each for each in urgencies if each is not None), default=None)

@@ -1,0 +1,80 @@
+"""What a caller has heard of what a socket was sent, by the carrier's word and by the clock."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callflow.web.speaking import Spoken, unplayed, unspoken
+
+SENTENCES = st.lists(
+    st.sampled_from(["Stay inside.", "How many people?", "请留在电梯里。", "No salga. ", "Wait"]),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(SENTENCES, st.integers(0, 120))
+def test_whole_sentences_that_were_heard_are_not_said_again_and_nothing_else_is_left_out(
+    sentences: list[str], played: int
+) -> None:
+    text = " ".join(sentences)
+    left = unplayed(text, played)
+    assert text.endswith(left)
+    heard = text[: len(text) - len(left)]
+    assert len(heard.rstrip()) <= played or not heard.strip()
+    if played >= len(text.rstrip()):
+        assert left.strip() == ""
+
+
+def test_a_sentence_that_broke_off_is_said_again_from_its_beginning() -> None:
+    text = "Stay inside. How many people? I am here."
+    assert unplayed(text, 0) == text
+    assert unplayed(text, 5) == text
+    assert unplayed(text, 12) == "How many people? I am here."
+    assert unplayed(text, 20) == "How many people? I am here."
+    assert unplayed(text, len(text)) == ""
+
+
+def test_what_there_was_no_time_for_is_said_again() -> None:
+    assert unspoken("One. Two.", 0.0, 15) == ""
+    assert unspoken("One. Two.", 0.5, 15) == "Two."
+    assert unspoken("One. Two.", 5.0, 15) == "One. Two."
+
+
+def test_words_are_found_in_the_reply_that_they_are_from_however_the_carrier_tells_them() -> None:
+    spoken = Spoken(15.0)
+    spoken.said(1, "Stay inside. Stay calm.", 0.0)
+    assert not spoken.tells
+    assert spoken.played("One moment, please.") is None
+    assert spoken.tells
+    assert spoken.played("Stay") == (1, 4)
+    assert spoken.played("inside.") == (1, 12)
+    assert spoken.played("Stay calm. ") == (1, 23)
+    assert spoken.played("Stay calm.") is None
+    assert spoken.played("  ") is None
+    spoken.said(2, "Stay here.", 0.0)
+    assert spoken.played("Stay here.") == (2, 10)
+
+
+def test_a_carrier_may_tell_all_that_was_heard_each_time() -> None:
+    spoken = Spoken(15.0)
+    spoken.said(1, "Stay inside. How many?", 0.0)
+    assert spoken.played("Stay inside.") == (1, 12)
+    assert spoken.played("Stay inside. How many?") == (1, 22)
+
+
+def test_what_an_earlier_socket_has_said_is_not_taken_for_new() -> None:
+    spoken = Spoken(15.0)
+    spoken.resumed(1, "Stay inside. How many?", since=12)
+    spoken.resumed(2, "Stay inside.")
+    assert spoken.played("How many?") == (1, 22)
+    assert spoken.played("Stay inside.") is None
+
+
+def test_how_long_it_takes_to_say_the_rest_counts_everything_that_was_sent() -> None:
+    spoken = Spoken(10.0)
+    spoken.said(1, "x" * 20, 100.0)
+    spoken.aloud("x" * 10, 100.5)
+    assert spoken.left_s(101.0) == 2.0
+    assert spoken.left_s(200.0) == 0.0
