@@ -1,0 +1,1 @@
+"""What one utterance of a caller tells: its language, facts, dangers, and whether all is over."""

@@ -1,0 +1,19 @@
+"""Reads every word list before the first caller speaks."""
+
+from __future__ import annotations
+
+from callflow.understanding.allclear import all_clear
+from callflow.understanding.facts import learn
+from callflow.understanding.language import asked_for, detect
+
+
+def preload() -> None:
+    """Read and compile all lexicons (some 0.4 s and 4 MB); at once when called again.
+
+    Call it in the parent process before it forks: the children share what was read.
+    """
+    said = "if we are here"
+    learn(said, "en", "ask_callback")
+    all_clear(said)
+    detect(said, "es")
+    asked_for(said)

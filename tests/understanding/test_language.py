@@ -1,0 +1,97 @@
+"""The language of a caller follows what they speak, and what they ask for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from callflow.understanding.language import asked_for, detect, unsupported
+
+DETECTED = [
+    ("help we are stuck in the lift", "es", "en"),
+    ("estoy atrapado en el ascensor", "en", "es"),
+    ("hola me oye alguien por favor estamos atrapados", "en", "es"),
+    ("no se abre la puerta", "en", "es"),
+    ("我被困在电梯里了", "en", "zh"),
+    ("我們被困在電梯裡", "es", "zh"),
+    ("the doors will not open and there are two of us", "zh", "en"),
+    ("hay dos personas conmigo", "zh", "es"),
+    ("no", "es", "es"),
+    ("sí claro", "en", "en"),
+    ("救命", "en", "en"),
+    ("yes two", "es", "es"),
+    ("电梯 lift 卡住了", "zh", "zh"),
+    ("i am in the 阳光 building on floor two", "en-GB", "en-GB"),
+    ("calle mayor building the second floor", "en", "en"),
+    ("we are stuck", "en-US", "en-US"),
+    ("我们出不去了", "zh-CN", "zh-CN"),
+    ("помогите мы застряли в лифте", "en", "en"),
+    ("エレベーターに閉じ込められました", "en", "en"),
+    ("", "es", "es"),
+]
+ASKED = [
+    ("do you speak spanish", "es"),
+    ("habla español por favor", "es"),
+    ("can we do this in chinese", "zh"),
+    ("is there someone who speaks mandarin", "zh"),
+    ("spanish please", "es"),
+    ("español", "es"),
+    ("中文可以吗", "zh"),
+    ("请说普通话", "zh"),
+    ("我不会说英语", "zh"),
+    ("能说西班牙语吗", "es"),
+    ("換成英文", "en"),
+    ("no hablo inglés", "es"),
+    ("no entiendo inglés", "es"),
+    ("puede hablar en inglés", "en"),
+    ("english please", "en"),
+    ("i only speak english", "en"),
+    ("not in chinese in english please", "en"),
+    ("i don't speak english spanish please", "es"),
+    ("hablo solo chino", "zh"),
+    ("there is a spanish man in here with me", None),
+    ("the chinese restaurant is on the second floor", None),
+    ("hay un chico inglés conmigo", None),
+    ("do you speak french", None),
+    ("we're stuck", None),
+    ("", None),
+]
+
+
+def test_the_language_of_an_utterance_is_detected() -> None:
+    wrong = [row for row in DETECTED if detect(row[0], row[1]) != row[2]]
+    assert not wrong
+
+
+def test_a_request_for_a_language_is_heard() -> None:
+    wrong = [(text, asked_for(text)) for text, wanted in ASKED if asked_for(text) != wanted]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "do you speak french",
+        "habla alemán",
+        "can someone speak polish please",
+        "parlez-vous français",
+        "sprechen sie deutsch",
+        "能说日语吗",
+    ],
+)
+def test_a_language_that_we_do_not_speak_is_told(text: str) -> None:
+    assert unsupported(text)
+    assert asked_for(text) is None
+
+
+@pytest.mark.parametrize("text", ["do you speak spanish", "i work for a french company", "hello"])
+def test_no_other_language_is_heard_where_none_is_asked_for(text: str) -> None:
+    assert not unsupported(text)
+
+
+@given(st.text(), st.sampled_from(["en", "zh", "es", "en-GB", "zh-CN", ""]))
+def test_any_text_has_a_language(text: str, current: str) -> None:
+    assert detect(text, current) in {"en", "zh", "es", current}
+    assert asked_for(text) in {"en", "zh", "es", None}
+    assert unsupported(text) in {True, False}
