@@ -1,0 +1,118 @@
+"""The guard between a language model and a caller who is trapped: it reads each sentence alone.
+
+Deterministic: no model, no network, no clock. What it does not understand it catches, for there is
+always a sentence of the procedure to say instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from callflow.responder.guard.claims import unsupported_claim
+from callflow.responder.guard.finding import Reading, caught
+from callflow.responder.guard.form import fault
+from callflow.responder.guard.lexicon import LANGUAGES, Lexicon, lexicon
+from callflow.responder.guard.shape import strange
+from callflow.responder.guard.times import confirmed_minutes, unsupported_time
+from callflow.responder.guard.wording import read
+
+_GAP: Final = re.compile(r"\{(\w+)\}")
+_FIRST: Final = {
+    "en": "Please don't open the doors in ten minutes.",
+    "es": "No abra las puertas en diez minutos.",
+    "zh": "请不要在十分钟后开门。",
+}
+_TIME_FACT: Final = "dispatch.confirmed_with_eta"
+
+
+class Guard:
+    """Says which rule forbids a sentence. Holds nothing of a call, so one serves all of them."""
+
+    def __init__(self) -> None:
+        """Read the lexicons now, about a second, so that no call waits. Raises LexiconError.
+
+        Build it before a process forks: what it has compiled is then shared by the children.
+        """
+        self._lexicons: dict[str, Lexicon] = {code: lexicon(code) for code in LANGUAGES}
+        for code, sentence in _FIRST.items():
+            # What is compiled at its first use is compiled here.
+            self.check(sentence, language=code, facts={}, approved={})
+
+    def check(
+        self,
+        sentence: str,
+        *,
+        language: str,
+        facts: Mapping[str, Any],
+        approved: Mapping[str, str | None],
+    ) -> str | None:
+        """Return the rule that forbids `sentence`, or None when it may be spoken.
+
+        `language` is a tag such as `es-MX`; `facts` are those known of the call; `approved` are
+        the procedure's own sentences with the fact that each waits for: one of them, with its gaps
+        filled from the facts and whatever blanks, passes as it is once its fact holds, and is
+        `eta` or `dispatch` before. In a language without a lexicon only approved sentences pass.
+        Never raises for any sentence; the same arguments always give the same answer.
+        """
+        own = _own_sentence(sentence, facts, approved)
+        if own is not None:
+            return own or None
+        code = _primary(language)
+        if code not in self._lexicons:
+            return "language"
+        if found := fault(sentence, code):
+            return found
+        return _forbidden(
+            Reading(read(sentence, self._lexicons[code]), self._lexicons[code]), facts, approved
+        )
+
+
+def _forbidden(
+    reading: Reading, facts: Mapping[str, Any], approved: Mapping[str, str | None]
+) -> str | None:
+    for rule in reading.known.rules:
+        if rule.name == "eta":
+            if unsupported_time(rule, reading, facts):
+                return rule.name
+        elif rule.name == "dispatch":
+            if unsupported_claim(rule, reading, facts):
+                return rule.name
+        elif any(caught(rule, reading)):
+            return rule.name
+    return strange(reading)
+
+
+def _own_sentence(
+    sentence: str, facts: Mapping[str, Any], approved: Mapping[str, str | None]
+) -> str | None:
+    """Return "" for a sentence of the procedure, its rule while its fact is missing, else None."""
+    said = _same_blanks(sentence)
+    for text, fact in approved.items():
+        filled = _same_blanks(_filled(text, facts))
+        if said != filled or "{" in filled:
+            continue
+        if fact == _TIME_FACT and "{" not in text and facts.get(fact):
+            return None  # A time that somebody wrote out: the rules compare it with the fact.
+        if fact is None or (facts.get(fact) and _time_is_known(fact, facts)):
+            return ""
+        return "eta" if fact == _TIME_FACT else "dispatch"
+    return None
+
+
+def _time_is_known(fact: str, facts: Mapping[str, Any]) -> bool:
+    return fact != _TIME_FACT or confirmed_minutes(facts) is not None
+
+
+def _filled(text: str, facts: Mapping[str, Any]) -> str:
+    return _GAP.sub(lambda gap: str(facts.get(gap[1], gap[0])), text) if "{" in text else text
+
+
+def _same_blanks(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _primary(language: str) -> str:
+    primary = language.replace("_", "-").split("-", 1)[0].strip().lower()
+    return "zh" if primary in ("cmn", "yue") else primary

@@ -1,0 +1,257 @@
+"""The guard: no forbidden sentence passes, no sentence of a procedure is ever caught."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from callflow.responder.guard import Guard
+from callflow.sop.document import Section
+from callflow.sop.library import SopLibrary
+
+CASES = Path(__file__).parent / "guard" / "cases"
+SPOKEN: tuple[Section, ...] = ("ask", "say")
+LANGUAGES = ("en", "es", "zh")
+GUARD = Guard()
+# Every fact that a sentence waits for, and a value for every gap.
+ALL_FACTS: dict[str, Any] = {
+    "dispatch.requested": True,
+    "dispatch.confirmed_with_eta": True,
+    "emergency.fire.requested": True,
+    "emergency.ems.requested": True,
+    "emergency.police.requested": True,
+    "human.alert_started": True,
+    "handover.started": True,
+    "release.confirmed": True,
+    "callback.scheduled": True,
+    "lift.locked_out": True,
+    "site.known": True,
+    "test.logged": True,
+    "eta_minutes": 25,
+    "site": "Mill House",
+    "lift": "2",
+    "callback_time": "15:30",
+    "test_time": "14:05",
+    "reference": "A17",
+    "address": "Mill House",
+    "number": "2",
+}
+GAP = re.compile(r"\{(\w+)\}")
+
+
+def rule(
+    sentence: str,
+    language: str = "en",
+    facts: Mapping[str, Any] | None = None,
+    approved: Mapping[str, str | None] | None = None,
+) -> str | None:
+    return GUARD.check(sentence, language=language, facts=facts or {}, approved=approved or {})
+
+
+def filled(text: str) -> str:
+    return GAP.sub(lambda gap: str(ALL_FACTS[gap[1]]), text)
+
+
+def case(found: str | dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return (found, {}) if isinstance(found, str) else (found["say"], found.get("facts", {}))
+
+
+def _cases(kind: str) -> Iterator[Any]:
+    for language in LANGUAGES:
+        data = yaml.safe_load((CASES / f"{language}.yaml").read_text(encoding="utf-8"))
+        groups = data[kind] if kind == "forbidden" else {"": data[kind]}
+        for name, sentences in groups.items():
+            for found in sentences:
+                say, facts = case(found)
+                yield pytest.param(language, name, say, facts, id=f"{language} {say}")
+
+
+@pytest.mark.parametrize(("language", "name", "say", "facts"), list(_cases("forbidden")))
+def test_a_forbidden_sentence_is_caught(
+    language: str, name: str, say: str, facts: dict[str, Any]
+) -> None:
+    assert rule(say, language, facts) is not None
+
+
+@pytest.mark.parametrize(("language", "name", "say", "facts"), list(_cases("harmless")))
+def test_a_harmless_sentence_passes(
+    language: str, name: str, say: str, facts: dict[str, Any]
+) -> None:
+    assert rule(say, language, facts) is None
+
+
+def test_most_forbidden_sentences_are_caught_by_the_rule_that_names_them() -> None:
+    found = [
+        (name, rule(say, language, facts))
+        for language, name, say, facts in (param.values for param in _cases("forbidden"))
+    ]
+    assert sum(name == got for name, got in found) >= 0.8 * len(found)
+
+
+def test_there_are_cases_enough_in_every_language() -> None:
+    for language in LANGUAGES:
+        data = yaml.safe_load((CASES / f"{language}.yaml").read_text(encoding="utf-8"))
+        assert sum(map(len, data["forbidden"].values())) >= 60, language
+        assert len(data["harmless"]) >= 40, language
+
+
+def shipped() -> Iterator[tuple[str, str, dict[str, str | None]]]:
+    """Each sentence that a procedure can speak, with what is approved in its call."""
+    for document in SopLibrary.load().documents.values():
+        for language in document.languages:
+            approved = {
+                line.text: line.only_after
+                for section in SPOKEN
+                for line in document.sections[(language, section)]
+            }
+            for text in approved:
+                yield language, text, approved
+
+
+def test_no_sentence_of_a_procedure_is_caught_once_its_fact_holds() -> None:
+    caught = {
+        (language, text): found
+        for language, text, approved in shipped()
+        if (found := rule(filled(text), language, ALL_FACTS, approved))
+    }
+    assert not caught
+
+
+def test_hardly_a_sentence_of_a_procedure_needs_to_be_approved() -> None:
+    everything = {(language, text) for language, text, _ in shipped()}
+    caught = {
+        (language, text)
+        for language, text in everything
+        if rule(filled(text), language, ALL_FACTS) is not None
+    }
+    assert len(caught) <= 0.08 * len(everything), caught
+
+
+def test_a_sentence_of_a_procedure_is_caught_until_its_fact_holds() -> None:
+    waiting = [
+        (language, text, approved)
+        for language, text, approved in shipped()
+        if approved[text] is not None and "{" not in text
+    ]
+    assert waiting
+    for language, text, approved in waiting:
+        if approved[text] == "release.confirmed":
+            continue  # "Does anyone need medical help now?" claims nothing.
+        assert rule(text, language, {}, approved) == "dispatch", text
+
+
+def test_a_general_phrase_is_never_caught() -> None:
+    data = json.loads(
+        files("callflow.responder").joinpath("phrases.json").read_text(encoding="utf-8")
+    )
+    for language, phrases in data.items():
+        # What a human hears before they take a call is no reply to a caller.
+        spoken = {k: v for k, v in phrases.items() if not k.startswith(("whisper", "reason"))}
+        approved: dict[str, str | None] = dict.fromkeys(spoken.values())
+        for name, text in spoken.items():
+            assert rule(filled(text), language, ALL_FACTS, approved) is None, (language, name)
+
+
+def test_an_approved_sentence_passes_whatever_its_blanks() -> None:
+    approved = {"Lean on the doors  if you like.": None}
+    assert rule(" Lean on   the doors if you like. ", approved=approved) is None
+    assert rule("Lean on the doors if you like!", approved=approved) == "climb"
+
+
+def test_an_approved_time_must_be_the_recorded_one() -> None:
+    text = "The engineer's latest estimate is {eta_minutes} minutes. I'll tell you if it changes."
+    approved: dict[str, str | None] = {text: "dispatch.confirmed_with_eta"}
+    known = {"dispatch.requested": True, "dispatch.confirmed_with_eta": True, "eta_minutes": 20}
+    assert rule(text.replace("{eta_minutes}", "20"), facts=known, approved=approved) is None
+    assert rule(text.replace("{eta_minutes}", "10"), facts=known, approved=approved) == "eta"
+    assert rule(text, facts=known, approved=approved) == "leak"
+    written = {text.replace("{eta_minutes}", "30"): "dispatch.confirmed_with_eta"}
+    assert rule(text.replace("{eta_minutes}", "30"), facts=known, approved=written) == "eta"
+
+
+@pytest.mark.parametrize(
+    ("say", "minutes", "passes"),
+    [
+        ("The engineer will be there in twenty-five minutes.", 25, True),
+        ("The engineer will be there in 25 minutes.", 25, True),
+        ("The engineer will be there in half an hour.", 30, True),
+        ("The engineer will be there in an hour and a half.", 90, True),
+        ("The engineer will be there in one hundred and twenty minutes.", 120, True),
+        ("The engineer will be there in two hours.", 120, True),
+        ("The engineer will be there in twenty-five minutes.", 20, False),
+        ("The engineer will be there in twenty to thirty minutes.", 20, False),
+        ("The engineer will be there soon.", 5, True),
+        ("The engineer will be there soon.", 45, False),
+        ("The engineer will be there in a few minutes.", 5, False),
+    ],
+)
+def test_a_time_passes_when_it_is_the_recorded_one(say: str, minutes: int, passes: bool) -> None:
+    facts = {
+        "dispatch.requested": True,
+        "dispatch.confirmed_with_eta": True,
+        "eta_minutes": minutes,
+    }
+    assert rule(say, facts=facts) == (None if passes else "eta")
+
+
+@pytest.mark.parametrize("minutes", [None, "soon", True, [], {}])
+def test_a_recorded_time_that_is_no_number_supports_nothing(minutes: object) -> None:
+    facts = {"dispatch.confirmed_with_eta": True, "eta_minutes": minutes}
+    assert rule("The engineer will be there in 20 minutes.", facts=facts) == "eta"
+
+
+@pytest.mark.parametrize(
+    ("say", "fact"),
+    [
+        ("An engineer has been called.", "dispatch.requested"),
+        ("The fire brigade is on its way.", "emergency.fire.requested"),
+        ("An ambulance is coming.", "emergency.ems.requested"),
+        ("The police have been informed.", "emergency.police.requested"),
+        ("I'm getting a colleague to join us.", "human.alert_started"),
+    ],
+)
+def test_a_claim_of_help_takes_the_fact_of_the_service_that_it_names(say: str, fact: str) -> None:
+    services = (
+        "dispatch.requested",
+        "emergency.fire.requested",
+        "emergency.ems.requested",
+        "emergency.police.requested",
+    )
+    assert rule(say, facts={fact: True}) is None
+    for other in services:
+        if other != fact:
+            assert rule(say, facts={other: True}) == "dispatch"
+
+
+def test_help_without_a_name_may_be_anybody_who_was_asked_for() -> None:
+    assert rule("Help is on the way.") == "dispatch"
+    assert rule("Help is on the way.", facts={"human.alert_started": True}) == "dispatch"
+    assert rule("Help is on the way.", facts={"emergency.ems.requested": True}) is None
+
+
+def test_nobody_has_arrived_whatever_was_recorded() -> None:
+    assert rule("The engineer has arrived.", facts=ALL_FACTS) == "dispatch"
+
+
+@pytest.mark.parametrize("tag", ["en-GB", "EN", "en_US"])
+def test_a_language_tag_of_any_form_finds_its_lexicon(tag: str) -> None:
+    assert rule("Please stay inside.", tag) is None
+    assert rule("Please force the doors.", tag) == "doors"
+
+
+def test_without_a_lexicon_only_approved_sentences_pass() -> None:
+    approved = {"Bitte bleiben Sie im Aufzug.": None}
+    assert rule("Bitte bleiben Sie im Aufzug.", "de", approved=approved) is None
+    assert rule("Sind Sie verletzt?", "de", approved=approved) == "language"
+
+
+def test_traditional_letters_are_read_like_simplified_ones() -> None:
+    assert rule("請把門撬開。", "zh") == "doors"
+    assert rule("請留在電梯裡，不要靠近電梯門。", "zh") is None
