@@ -7,10 +7,10 @@ same reply from the same place. What the caller has already been sent of an unfi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from threading import Event
-from typing import Protocol
+from typing import Any, Protocol
 
 from callflow.call.record import CallRecord
 
@@ -20,13 +20,17 @@ class Piece:
     """A part of the reply, spoken as soon as it is there.
 
     `sop_step` (on the last piece) is how far along the procedure the call is once this reply has
-    been heard. `needs_human` is the reason to fetch a person, or None.
+    been heard. `needs_human` is the reason to fetch a person, or None. `facts` (on the last piece)
+    is what was learned from the caller's words. `remarks` go into the journal: what a guard caught
+    (`guard:eta`), how a model failed (`model:slow`); never anybody's words.
     """
 
     text: str
     last: bool = False
     sop_step: int | None = None
     needs_human: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 class Responder(Protocol):

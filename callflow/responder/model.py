@@ -1,0 +1,109 @@
+"""A language model as the responder sees it: a prompt goes in, text comes out while it is written.
+
+Which library speaks to it is decided by its specification, and imported only then: a worker without
+a model pays for none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from functools import cache
+from threading import Event
+from typing import Final, Literal, Protocol, cast
+
+from callflow.errors import CallflowError
+from callflow.responder.prompt import Prompt
+
+Failure = Literal["slow", "cut", "refused", "busy", "server", "unreachable", "auth", "nonsense"]
+
+
+class ModelError(CallflowError):
+    """A model did not word a reply. `kind` says why, in one word that goes into the journal:
+
+    slow (first word or whole reply later than its deadline) · cut (broke off) · refused (will not
+    answer this) · busy (429) · server (5xx) · unreachable · auth (key, account or model's name) ·
+    nonsense (not what was asked for, or not a word).
+
+    `status` is the HTTP status where there was one; `retry_after_s`, when a busy one wants to be
+    asked again.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        kind: Failure,
+        reason: str = "",
+        *,
+        status: int | None = None,
+        retry_after_s: float = 0.0,
+    ) -> None:
+        self.model = model
+        self.kind: Failure = kind
+        self.reason = reason
+        self.status = status
+        self.retry_after_s = retry_after_s
+        why = f": {reason}" if reason else ""
+        super().__init__(f"the model {model} did not word the reply ({kind}){why}")
+
+
+class ModelUnusable(CallflowError):
+    """A model that cannot be used as it is configured: what to change."""
+
+    def __init__(self, spec: str, reason: str) -> None:
+        self.spec = spec
+        self.reason = reason
+        super().__init__(f"the model {spec!a} cannot be used: {reason}")
+
+
+class Model(Protocol):
+    """One model at one endpoint. Threads may share it; a forked child opens its own sockets."""
+
+    name: str
+    """What it is called in the journal and in the breaker; holds no secret."""
+
+    def stream(
+        self, prompt: Prompt, timeout_s: float, stop: Event, *, first_s: float | None = None
+    ) -> Iterator[str]:
+        """Yield the reply as it comes; ends when it is whole, or early when `stop` is set.
+
+        Raises ModelError, "slow" at the latest after `timeout_s`, and after `first_s` when not a
+        letter has come. Closing the iterator hangs up on the endpoint.
+        """
+        ...
+
+
+class _Kind(Protocol):
+    """What a module that speaks to endpoints of one kind offers."""
+
+    def build(self, kind: str, model_name: str, url: str | None, key: str | None) -> Model:
+        """Return the model. Raises ModelUnusable."""
+        ...
+
+
+_KINDS: Final = {"openai": "model_openai", "anthropic": "model_anthropic"} | {
+    "bedrock": "model_anthropic"
+}
+
+
+@cache
+def model(spec: str, url: str | None = None, key: str | None = None) -> Model:
+    """Return the model that `spec` names: `openai:MODEL`, `anthropic:MODEL` or `bedrock:MODEL`.
+
+    `url` is the endpoint's address where it is not the maker's own; `key` may be left out for a
+    server that asks for none. Imports the library of that kind, so call it in the parent before it
+    forks; opens no socket. The same arguments give the same model.
+    Raises ModelUnusable for an unknown kind, a library that is not installed, a missing key.
+    """
+    kind, _, model_name = spec.partition(":")
+    if kind not in _KINDS or not model_name.strip():
+        known = ", ".join(f"{each}:MODEL" for each in _KINDS)
+        raise ModelUnusable(spec, f"write it as one of {known}")
+    try:
+        module = importlib.import_module(f"callflow.responder.{_KINDS[kind]}")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        raise ModelUnusable(
+            spec, f"the package {package} is not installed: pip install 'callflow[model]'"
+        ) from error
+    return cast(_Kind, module).build(kind, model_name.strip(), url, key)
