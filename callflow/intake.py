@@ -6,7 +6,9 @@ reads, so that losing everything else, the wake-up included, costs time and no w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from callflow.celery import Wake, wake, wake_ring
 from callflow.store.calls import CallStore
@@ -27,13 +29,15 @@ class Intake:
         language: str = "en",
         greeting: str = "",
         alert: str | None = None,
+        facts: Mapping[str, Any] | None = None,
     ) -> Open:
         """A call was received. Twice for one call changes nothing.
 
         `greeting`: what the caller hears first. `alert`: why a human is rung from the start.
+        `facts`: what is known of the site, so that a reply can read it back.
         """
         word = self.store.open(
-            call_sid, site=site, language=language, greeting=greeting, alert=alert
+            call_sid, site=site, language=language, greeting=greeting, alert=alert, facts=facts
         )
         if alert is not None and word is Open.OPENED:
             wake_ring(call_sid)

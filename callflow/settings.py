@@ -31,6 +31,11 @@ PREFIX = "CALLFLOW_"
 
 MONTH_S = 30 * 24 * 3600.0
 
+SCRIPT_S = 1.0
+"""What is left of a turn for the procedure's script when every model has failed."""
+
+_MODEL = r"^(openai|anthropic|bedrock):\S+$"
+
 STATE_SCHEMES = ("redis", "rediss", "unix")
 QUEUE_SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
 """What kombu calls them; it has no transport for a cluster."""
@@ -87,8 +92,31 @@ class Settings(BaseModel):
 
     sop_dir: Path | None = None
     """The operator's own procedures: they replace and extend those that callflow brings."""
+    retrieval: Literal["lexical", "semantic"] | None = None
+    """How the procedure for what was said is found: by its words, or by its meaning. None: by
+    meaning where the extra `callflow[semantic]` is installed."""
+    index_dir: Path | None = None
+    """Where this machine keeps what it has built of the procedures to find them by meaning; None:
+    `callflow/index` where its user's caches are."""
     responder: Literal["scripted", "echo"] = "scripted"
-    """Who words the reply: the procedure's script, or an echo for measuring callflow itself."""
+    """Who words the reply: the procedure's script (behind a model, where one is named), or an echo
+    for measuring callflow itself."""
+    model: str | None = Field(None, pattern=_MODEL)
+    """The language model that words replies: `openai:NAME` (any compatible endpoint),
+    `anthropic:NAME` or `bedrock:NAME`. None: the procedure's script alone."""
+    model_url: str | None = None
+    """Where the model is served; None: where its maker serves it."""
+    model_key: SecretStr | None = None
+    model_2: str | None = Field(None, pattern=_MODEL)
+    """A second model, asked when the first one fails."""
+    model_2_url: str | None = None
+    model_2_key: SecretStr | None = None
+    model_first_token_s: float = Field(1.2, ge=0.05, le=30)
+    """A model whose first word takes longer has failed."""
+    model_reply_s: float = Field(3.0, ge=0.1, le=60)
+    """How long all models together have for a reply; then the procedure's script words it."""
+    prompts_dir: Path | None = None
+    """The operator's own prompts: they replace those that callflow brings."""
     pace_s: float = Field(0.0, ge=0, le=30)
     """Pause before each sentence, so that one can watch a turn being worked on."""
     data_dir: Path = Path(".callflow")
@@ -103,6 +131,22 @@ class Settings(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _models_leave_time_for_the_script(self) -> Settings:
+        if self.model_first_token_s > self.model_reply_s:
+            raise ValueError(
+                "CALLFLOW_MODEL_FIRST_TOKEN_S must be at most CALLFLOW_MODEL_REPLY_S, or no model "
+                "could ever answer"
+            )
+        if self.model and self.model_reply_s + SCRIPT_S > self.turn_deadline_s:
+            raise ValueError(
+                "CALLFLOW_MODEL_REPLY_S must be at least a second less than "
+                "CALLFLOW_TURN_DEADLINE_S, or a slow model takes the turn from its worker"
+            )
+        if self.model_2 and not self.model:
+            raise ValueError("CALLFLOW_MODEL_2 is a second model: name the first in CALLFLOW_MODEL")
+        return self
+
     @field_validator("redis_url", "broker_url")
     @classmethod
     def _names_a_redis_server(cls, url: str | None, info: ValidationInfo) -> str | None:
@@ -114,7 +158,7 @@ class Settings(BaseModel):
             )
         return url
 
-    @field_validator("public_url", "twilio_api_url")
+    @field_validator("public_url", "twilio_api_url", "model_url", "model_2_url")
     @classmethod
     def _is_a_base_url(cls, url: str | None) -> str | None:
         if url is None:

@@ -1,4 +1,4 @@
-"""One conversational turn: claim → classify → retrieve → respond → commit.
+"""One conversational turn: claim → understand → retrieve → respond → commit.
 
 Everything it knows it reads from the record, and everything it learns it writes there under its
 fence, so that at any line of this file the process may vanish: another worker runs the same file
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from callflow import transfer
 from callflow.call.deadline import Rung, rung
+from callflow.call.facts import merged
 from callflow.call.record import CallRecord
 from callflow.celery import wake, wake_ring
+from callflow.comprehension import Comprehension
 from callflow.errors import CallflowError, LeaseLost
 from callflow.heartbeat import Heartbeat, Hold
 from callflow.responder.protocol import Piece, Responder
-from callflow.sop.protocols import Classifier, Retriever
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Claimed, Commit, Lease, Note, Pass, Release
 
@@ -49,8 +50,7 @@ class Turns:
 
     store: CallStore
     heartbeat: Heartbeat
-    classifier: Classifier
-    retriever: Retriever
+    comprehension: Comprehension
     responder: Responder
     script: Responder
     """Words the reply of a turn that has cost too many workers: nothing in it can fail."""
@@ -84,28 +84,21 @@ class Turns:
             return _PASSED[
                 transfer.to_human(self.store, record.call_sid, transfer.POISON, lease=hold.lease)
             ]
-        prepared = self._retrieved(record, hold.lease)
+        prepared = self._understood(record, hold.lease)
         spoken, last = self._spoken(prepared, hold, self._responder_for(step))
         return self._committed(prepared, hold, spoken, _marked(last, step))
 
     def _responder_for(self, step: Rung) -> Responder:
         return self.script if step is Rung.SCRIPT else self.responder
 
-    def _retrieved(self, record: CallRecord, lease: Lease) -> CallRecord:
-        """The record with the scenario and the procedure for what was just said.
-
-        Both are kept: the worker that takes over finds the scenario unchanged and its procedure
-        there, and does not retrieve again.
-        """
-        said = record.said(record.answered + 1, "caller") or ""
-        scenario = self.classifier.classify(said, record.language, record.scenario_type)
-        if scenario == record.scenario_type and record.retrieved_sop_chunks:
+    def _understood(self, record: CallRecord, lease: Lease) -> CallRecord:
+        """The record with what the oldest utterance that is owed a reply says, and the procedures
+        for it. All of it is kept: the worker that takes over finds it there."""
+        if record.understood > record.answered:
             return record
-        chunks = self.retriever.retrieve(said, scenario, record.language)
-        _still_ours(lease, self.store.note_retrieved(lease, scenario, chunks))
-        return record.model_copy(
-            update={"scenario_type": scenario, "retrieved_sop_chunks": chunks, "sop_step": 0}
-        )
+        understood = self.comprehension.read(record).of(record)
+        _still_ours(lease, self.store.note_understood(lease, understood))
+        return understood
 
     def _spoken(self, record: CallRecord, hold: Hold, responder: Responder) -> tuple[str, Piece]:
         """Send the reply piece by piece; all of it, and its last piece."""
@@ -113,12 +106,19 @@ class Turns:
         spoken = record.draft.text if record.draft and record.draft.turn == turn else ""
         for piece in responder.respond(record, hold.stop):
             hold.check()
+            self._remark(record.call_sid, piece)
             spoken += piece.text
             if piece.last:
                 return spoken, piece
-            _still_ours(hold.lease, self.store.note_draft(hold.lease, turn, spoken))
+            noted = self.store.note_draft(hold.lease, turn, spoken, lang=record.language)
+            _still_ours(hold.lease, noted)
         hold.check()
         raise UnfinishedReply(f"{type(responder).__name__} ended without a last piece")
+
+    def _remark(self, call_sid: str, piece: Piece) -> None:
+        """What a guard has caught and how a model has failed stands in the journal."""
+        for remark in piece.remarks:
+            self.store.handovers.note(call_sid, "remarked", remark)
 
     def _committed(self, record: CallRecord, hold: Hold, spoken: str, last: Piece) -> TurnOutcome:
         committed = self.store.commit(
@@ -127,6 +127,8 @@ class Turns:
             spoken,
             sop_step=last.sop_step,
             needs_human=last.needs_human,
+            facts=merged(record.facts, last.facts) if last.facts else None,
+            lang=record.language,
         )
         if committed.alerted:
             wake_ring(record.call_sid)
@@ -163,7 +165,7 @@ def _marked(last: Piece, step: Rung) -> Piece:
     """A turn that had to be answered by the plain script is one for a human to look at."""
     if step is not Rung.SCRIPT:
         return last
-    return Piece(last.text, True, last.sop_step, last.needs_human or transfer.POISON)
+    return replace(last, needs_human=last.needs_human or transfer.POISON)
 
 
 def _still_ours(lease: Lease, word: Note) -> None:

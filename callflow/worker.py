@@ -79,7 +79,7 @@ class _WarmUp:
             return
         self.node = sender
         try:
-            bootstrap.library()
+            bootstrap.prepare()
         except CallflowError as error:
             # A worker without procedures would take calls from those that have them. Celery logs
             # and forgets what a signal handler raises, but not this.

@@ -14,6 +14,9 @@ from callflow.store.script import connect
 from tests.parts import Parts
 from tests.servers import KINDS, Servers, binary_of
 
+# For the processes that tests start: most of them need any procedure, and none waits for an index.
+os.environ.setdefault("CALLFLOW_RETRIEVAL", "lexical")
+
 # A shared machine has its pauses: how long one example takes says nothing about the code.
 settings.register_profile("laptop", deadline=None)
 # CI must not fail by chance for a change that did nothing; chance is for laptops and nights.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
 
 from callflow.call.deadline import Timing
 from callflow.call.record import CallRecord, Sentence, SopChunk
+from callflow.call.urgency import Urgency
 from callflow.celery import TAKEOVER, TURNS
+from callflow.comprehension import Comprehension
 from callflow.heartbeat import Heartbeat, worker_name
 from callflow.intake import Intake
 from callflow.responder.protocol import Piece, Responder
+from callflow.sop.protocols import Engine, Hit, Scored
 from callflow.store.calls import CallStore
 from callflow.store.journal import Journal, JournalEntry
 from callflow.store.leases import Leases
@@ -49,16 +52,31 @@ class CountingRetriever:
 
     asked: int = 0
 
-    def retrieve(self, utterance: str, scenario: str, language: str) -> tuple[SopChunk, ...]:
+    def search(
+        self, utterance: str, language: str, k: int, prior: Mapping[str, float]
+    ) -> tuple[Hit, ...]:
         self.asked += 1
+        return ()
+
+    def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:
         return (CHUNK,)
 
 
 class FirstWord:
-    """Takes the first word of the utterance for the scenario, or keeps the one there is."""
+    """Takes the first word of the first utterance for the scenario."""
 
-    def classify(self, utterance: str, language: str, current: str | None) -> str:
-        return current or (utterance.split() or ["silence"])[0]
+    def score(self, utterance: str, language: str) -> Scored:
+        return Scored(tuple((word, 1.0) for word in utterance.split()[:1]))
+
+
+class AnyScenario(dict[str, Urgency]):
+    """There is a procedure for every word, and none is more urgent than another."""
+
+    def __contains__(self, scenario: object) -> bool:
+        return True
+
+    def get(self, scenario: str, default: object = None) -> Urgency:
+        return "P3"
 
 
 @dataclass
@@ -109,11 +127,11 @@ class Parts:
         name = worker_name(f"w{len(self._heartbeats) + 1}@test")
         heartbeat = Heartbeat(self.store, Presence(self.client, name), name)
         self._heartbeats.append(heartbeat)
+        engine = Engine(FirstWord(), self.retriever, AnyScenario())
         return Turns(
             store=self.store,
             heartbeat=heartbeat,
-            classifier=FirstWord(),
-            retriever=self.retriever,
+            comprehension=Comprehension(lambda: engine),
             responder=responder,
             script=script or Says(("The plain script.",)),
         )

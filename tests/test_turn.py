@@ -62,7 +62,7 @@ def test_an_owed_utterance_is_answered_and_the_call_is_let_go(call: Parts) -> No
     assert record.assigned_worker is None
     assert record.draft is None
     assert record.scenario_type == "stuck"
-    assert call.events() == ["opened", "heard", "claimed", "retrieved", "drafted", "committed"]
+    assert call.events() == ["opened", "heard", "claimed", "understood", "drafted", "committed"]
 
 
 def test_woken_twice_it_answers_once(call: Parts) -> None:

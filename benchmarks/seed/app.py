@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from benchmarks.seed.document import Documents
 from callflow.call.record import SopChunk
-from callflow.sop.classifier import LexicalClassifier
+from callflow.sop.lexical import LexicalSearch
 from callflow.sop.library import SopLibrary
 from callflow.sop.retriever import LexicalRetriever
 
@@ -27,7 +27,8 @@ app = Celery("seed", broker=URL, backend=URL)
 
 documents = Documents(redis.Redis.from_url(URL, decode_responses=True))
 _library = SopLibrary.load(None)
-_classifier, _retriever = LexicalClassifier(_library), LexicalRetriever(_library)
+_classifier = LexicalSearch.of_library(_library)
+_retriever = LexicalRetriever(_library, _classifier)
 _chunks = TypeAdapter(tuple[SopChunk, ...])
 
 
@@ -41,9 +42,10 @@ def handle_turn(call_sid: str) -> str:
     documents.write(document)
     with _beating(call_sid):
         said = str(document["conversation_thread"][-1]["content"])
-        scenario = _classifier.classify(said, "en", document["scenario_type"])
+        likely = _classifier.score(said, "en").likely
+        scenario = document["scenario_type"] or (likely[0][0] if likely else "entrapment_standard")
         if scenario != document["scenario_type"]:
-            chunks = _retriever.retrieve(said, scenario, "en")
+            chunks = _retriever.chunks(scenario, "en")
             document["scenario_type"] = scenario
             document["retrieved_sop_chunks"] = _chunks.dump_python(chunks, mode="json")
             documents.write(document)

@@ -32,7 +32,7 @@ class ThreadEntry(Frozen):
 
     Turns count from 1; what opens a call is the agent's turn 0. `digits` are keys that the caller
     pressed instead of speaking. `heard` is what the caller heard of a reply before they spoke into
-    it; None where nobody did.
+    it; None where nobody did. `lang` is the language of a reply.
     """
 
     role: Role
@@ -41,6 +41,7 @@ class ThreadEntry(Frozen):
     at: int
     digits: str | None = None
     heard: str | None = None
+    lang: str | None = None
 
     @property
     def reached(self) -> str:
@@ -72,6 +73,8 @@ class SopChunk(Frozen):
     not be said or suggested) or `escalate` (when a human takes over). `score` orders chunks of one
     retrieval and means nothing beyond it. `needs_human` (on `escalate`) is the reason why this
     scenario always fetches a person; `silent` says that a machine called and nothing is spoken.
+    `aside` marks what is near to the caller's words and not what the call is about: it is known,
+    it may forbid, and no question or sentence of it is owed.
     """
 
     id: str
@@ -83,6 +86,7 @@ class SopChunk(Frozen):
     score: float = 0.0
     needs_human: str | None = None
     silent: bool = False
+    aside: bool = False
 
 
 class Draft(Frozen):
@@ -90,6 +94,7 @@ class Draft(Frozen):
 
     turn: int
     text: str
+    lang: str | None = None
 
 
 class Sent(Frozen):
@@ -127,7 +132,9 @@ class CallRecord(Frozen):
 
     `scenario_type` is the procedure that is being worked on, None while nothing is known;
     `open_scenarios` are all that apply, the gravest first. `understood` is the last turn whose
-    words have been read for scenario, language and facts, so that a takeover need not. `handling`
+    words have been read for scenario, language and facts, so that a takeover need not. `facts` are
+    what the caller has told and the site is known for, `recorded` what people have noted: each is
+    written by one side, so neither overwrites the other (`call/facts.py` joins them). `handling`
     is `human` from the moment at which the agent is silent for good or until a human
     hands back. `alert` and `alert_due` (when the ladder goes on) tell who is being rung. `cut` is
     what was heard of a reply that was interrupted before it was whole. `unclear` counts the last
@@ -156,6 +163,7 @@ class CallRecord(Frozen):
     urgency: Urgency | None = None
     understood: int = 0
     facts: dict[str, Any] = Field(default_factory=dict)
+    recorded: dict[str, Any] = Field(default_factory=dict)
     draft: Draft | None = None
     handling: Handling = "agent"
     needs_human: str | None = None

@@ -37,6 +37,8 @@ class Event(StrEnum):
     COMMIT = "commit"
     HAND_BACK = "hand_back"
     RECLAIM = "reclaim"
+    RECORD = "record"
+    """A person records a fact."""
     INTERRUPT = "interrupt"
     ALERT = "alert"
     TRANSFER = "transfer"
@@ -76,6 +78,7 @@ MOVES: dict[Event, dict[CallState, CallState | Refusal]] = {
     Event.COMMIT:    {_P: _FENCED,   _I: _P,      _N: _FENCED,   _C: _ENDED},
     Event.HAND_BACK: {_P: _FENCED,   _I: _N,      _N: _FENCED,   _C: _ENDED},
     Event.RECLAIM:   {_P: _FENCED,   _I: _N,      _N: _FENCED,   _C: _ENDED},
+    Event.RECORD:    {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
     Event.INTERRUPT: {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
     Event.ALERT:     {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
     Event.TRANSFER:  {_P: _P,        _I: _P,      _N: _P,        _C: _ENDED},

@@ -10,14 +10,19 @@ import typer
 
 from callflow.cli import (
     call,
+    calls_fact,
     calls_ls,
     calls_show,
     calls_watch,
     demo,
     doctor,
+    eval,
     phone,
     sites_check,
     sop_check,
+    sop_index,
+    sop_new,
+    sop_test,
     sweep,
     twilio_fallback,
     twilio_setup,
@@ -48,14 +53,19 @@ app.command("call")(call.call)
 app.add_typer(calls, name="calls")
 app.command("doctor")(doctor.doctor)
 app.command("sweep")(sweep.sweep)
+app.command("eval")(eval.evaluate)
 app.add_typer(sop, name="sop")
 app.add_typer(sites, name="sites")
 app.add_typer(twilio, name="twilio")
 
 calls.command("ls")(calls_ls.ls)
 calls.command("show")(calls_show.show)
+calls.command("fact")(calls_fact.fact)
 calls.command("watch")(calls_watch.watch)
+sop.command("new")(sop_new.new)
 sop.command("check")(sop_check.check)
+sop.command("index")(sop_index.index)
+sop.command("test")(sop_test.try_out)
 sites.command("check")(sites_check.check)
 twilio.command("fallback")(twilio_fallback.fallback)
 twilio.command("setup")(twilio_setup.setup)

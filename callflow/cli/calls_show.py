@@ -81,8 +81,12 @@ def transcript(record: CallRecord) -> Table:
 def _fields(record: CallRecord) -> Table:
     from rich.table import Table
 
+    from callflow.call import facts
+
     sections = ", ".join(f"{chunk.sop}/{chunk.section}" for chunk in record.retrieved_sop_chunks)
-    facts = ", ".join(f"{name}={json.dumps(value)}" for name, value in record.facts.items())
+    known = facts.known(record).items()
+    told = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in known)
+    others = ", ".join(record.open_scenarios[1:])
     takeovers = screen.counted(record.attempts, "takeover")
     grid = Table.grid(padding=(0, 2))
     for name, value in (
@@ -91,9 +95,11 @@ def _fields(record: CallRecord) -> Table:
         ("turns", f"{record.heard} heard, {record.answered} answered, {takeovers}"),
         ("handled by", f"{record.handling}, needs a human: {record.needs_human or 'no'}"),
         ("site", f"{record.site or 'unknown'}, language {record.language}"),
+        ("urgency", record.urgency or "unknown"),
         ("scenario", f"{record.scenario_type or 'unknown'}, step {record.sop_step}"),
+        ("also", others or "nothing else"),
         ("procedure", sections or "none retrieved"),
-        ("facts", facts or "none"),
+        ("facts", told or "none"),
         ("received", screen.clock(record.created_at)),
         ("changed", screen.clock(record.updated_at)),
     ):
@@ -108,13 +114,14 @@ def _journal_table(record: CallRecord, journal: Sequence[JournalEntry]) -> Table
     for entry in journal:
         attempts = f"takeover {entry.attempts}" if entry.attempts else ""
         refused = f"write {entry.write}" if entry.write else ""
+        recorded = f"{entry.fact} by {entry.by}" if entry.fact else ""
         table.add_row(
             screen.text(f"{(entry.at - record.created_at) / 1000:.3f} s", "dim"),
             screen.text(entry.event, "bold red" if entry.event in _LOSSES else ""),
             screen.text("" if entry.turn is None else str(entry.turn)),
             screen.text("" if entry.fence is None else str(entry.fence)),
             screen.text(entry.worker or ""),
-            screen.text(screen.sentence((entry.reason or "", attempts, refused))),
+            screen.text(screen.sentence((entry.reason or "", attempts, refused, recorded))),
         )
     return table
 

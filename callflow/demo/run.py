@@ -191,6 +191,8 @@ def _stack(
         "CALLFLOW_REDIS_URL": server.url,
         "CALLFLOW_BROKER_URL": "",
         "CALLFLOW_PACE_S": str(plan.pace_s),
+        # Workers die and start by the second here: what they cost at their start is not the matter.
+        "CALLFLOW_RETRIEVAL": settings.retrieval or "lexical",
         "CALLFLOW_STALE_AFTER_S": str(settings.stale_after_s),
         "CALLFLOW_SPEECH_LETTERS_PER_S": str(LETTERS_PER_S * plan.speed),
         **line.env,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+from callflow.call.facts import answered, known
 from callflow.call.record import CallRecord, Sentence
 from callflow.responder.phrases import disclosures, generic
 from callflow.responder.protocol import Piece
@@ -57,7 +58,8 @@ def plan(record: CallRecord) -> Reply:
     """Return the whole reply to the owed turn, as if nothing of it had been said yet."""
     chunks = record.retrieved_sop_chunks
     needs_human = next((chunk.needs_human for chunk in chunks if chunk.needs_human), None)
-    if any(chunk.silent for chunk in chunks):
+    own = [chunk for chunk in chunks if not chunk.aside]
+    if own and all(chunk.silent for chunk in own):
         return Reply((), (), record.sop_step, needs_human)
     script = _Script(record)
     question, step = script.question()
@@ -77,6 +79,7 @@ class _Script:
         self.record = record
         self.turn = record.answered + 1
         self.generic = generic(record.language)
+        self.facts = known(record)
         self.forbidden = {
             name
             for chunk in record.retrieved_sop_chunks
@@ -94,7 +97,7 @@ class _Script:
         """Who is speaking: in the first turn, unless something of ours has opened the call."""
         if self.turn > 1 or self.said:
             return []
-        alerting = bool(self.record.facts.get("human.alert_started"))
+        alerting = bool(self.facts.get("human.alert_started"))
         person = alerting and "person_alerted" not in self.forbidden
         return [
             self.generic["line"],
@@ -104,11 +107,15 @@ class _Script:
     def question(self) -> tuple[str, int]:
         """Return the next question and the step after it; "" when all have been asked.
 
-        A question that an earlier procedure of the same call has asked is not asked again.
+        A question that an earlier procedure of the same call has asked is not asked again, nor one
+        whose answer is known.
         """
         questions = self._section("ask")
         for index in range(max(self.record.sop_step, 0), len(questions)):
-            text = self._speakable(questions[index])
+            question = questions[index]
+            if question.learns is not None and answered(question.learns, self.facts):
+                continue
+            text = self._speakable(question)
             if text and self._last_said(text) is None:
                 return text, index + 1
         return "", max(len(questions), self.record.sop_step)
@@ -128,7 +135,7 @@ class _Script:
         """What is said once the questions are used up: it calms, and promises nothing."""
         calm = self.say(1)
         ends = [name for name in ("eta_unknown", "staying") if name not in self.forbidden]
-        if self.record.facts.get("dispatch.confirmed_with_eta") and "eta_unknown" in ends:
+        if self.facts.get("dispatch.confirmed_with_eta") and "eta_unknown" in ends:
             ends.remove("eta_unknown")
         if ends:
             calm.append(self.generic[ends[self.turn % len(ends)]])
@@ -140,11 +147,16 @@ class _Script:
 
     def _section(self, name: str) -> list[Sentence]:
         chunks = self.record.retrieved_sop_chunks
-        return [line for chunk in chunks if chunk.section == name for line in chunk.sentences]
+        return [
+            line
+            for chunk in chunks
+            if chunk.section == name and not chunk.aside
+            for line in chunk.sentences
+        ]
 
     def _speakable(self, sentence: Sentence) -> str:
         """Return the sentence with its gaps filled, or "" when it may not be said now."""
-        facts = self.record.facts
+        facts = self.facts
         if sentence.id in self.forbidden:
             return ""
         if sentence.only_after is not None and not facts.get(sentence.only_after):

@@ -4,7 +4,8 @@
 
     - [calling_engineer] I've asked for an engineer. {after: dispatch.requested}
 
-The id in brackets and the condition in braces may both be left out; a bullet that is an id alone
+`{learns: people}` says which fact a question asks for: once that is known it is not asked. The id
+in brackets and the condition in braces may both be left out; a bullet that is an id alone
 takes the text of the shared phrase of that name. Notes for people stand above the first language
 or in `<!-- comments -->`; any other text in a section is refused, for it would never be spoken.
 """
@@ -15,6 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from callflow.call.facts import CALLER_FACTS
 from callflow.sop.frontmatter import LANGUAGE
 from callflow.sop.source import Source, did_you_mean
 
@@ -40,9 +42,9 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FACT = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _EMPHASIS = re.compile(r"\*\*|__|`")
-_CONDITIONS = ("after", "forbids")
-# What a line may be besides a heading of level 1 to 6.
-_BULLET_LEVEL, _TEXT_LEVEL = 0, -1
+_CONDITIONS = ("after", "forbids", "learns")
+BULLET, TEXT = 0, -1
+"""What a line may be besides a heading of level 1 to 6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Bullet:
     text: str
     after: str | None = None
     forbids: tuple[str, ...] = ()
+    learns: str | None = None
 
 
 def read_body(
@@ -74,20 +77,20 @@ def read_body(
     bullets: list[Bullet] = []
     languages: dict[str, int] = {}
     language = section = ""
-    for line, level, text in _blocks(source, first):
+    for line, level, text in blocks(source, first):
         if level == 2:
-            language, section = _language(source, line, text, languages), ""
+            language, section = language_heading(source, line, text, languages), ""
             languages[language] = line
         elif level == 3:
             if not language:
                 source.fail(line, "a section needs a language above it; write ## en first")
             section = _section(source, line, text, sections)
-        elif level == _BULLET_LEVEL and language:
+        elif level == BULLET and language:
             if not section:
                 names = " or ".join(f"### {name.title()}" for name in sections)
                 source.fail(line, f"a bullet outside of a section; write {names} above it")
             bullets.append(parse_bullet(source, line, language, section, text))
-        elif section and level == _TEXT_LEVEL:
+        elif section and level == TEXT:
             source.fail(
                 line,
                 "text that is no bullet would never be said; begin it with '- ', or put notes "
@@ -98,14 +101,14 @@ def read_body(
     return bullets, languages
 
 
-def _blocks(source: Source, first: int) -> Iterator[tuple[int, int, str]]:
+def blocks(source: Source, first: int) -> Iterator[tuple[int, int, str]]:
     """Yield (line, level, text) of each heading, bullet (wrapped lines joined) and line of text."""
     open_bullet: tuple[int, list[str]] | None = None
     for line, raw in source.without_comments(first):
         heading = _HEADING.fullmatch(raw)
         bullet = _BULLET.fullmatch(raw)
         if open_bullet and (heading or bullet or not raw.strip()):
-            yield open_bullet[0], _BULLET_LEVEL, " ".join(open_bullet[1])
+            yield open_bullet[0], BULLET, " ".join(open_bullet[1])
             open_bullet = None
         if heading:
             yield line, len(heading[1]), heading[2]
@@ -116,12 +119,12 @@ def _blocks(source: Source, first: int) -> Iterator[tuple[int, int, str]]:
         elif open_bullet:
             open_bullet[1].append(raw.strip())
         elif raw.strip():
-            yield line, _TEXT_LEVEL, raw.strip()
+            yield line, TEXT, raw.strip()
     if open_bullet:
-        yield open_bullet[0], _BULLET_LEVEL, " ".join(open_bullet[1])
+        yield open_bullet[0], BULLET, " ".join(open_bullet[1])
 
 
-def _language(source: Source, line: int, text: str, seen: dict[str, int]) -> str:
+def language_heading(source: Source, line: int, text: str, seen: dict[str, int]) -> str:
     code = text.lower()
     if not LANGUAGE.fullmatch(code):
         names = {"english": "en", "chinese": "zh", "spanish": "es", "中文": "zh", "español": "es"}
@@ -191,14 +194,18 @@ def _with_condition(source: Source, bullet: Bullet, condition: str) -> Bullet:
         if not colon or not value:
             source.fail(
                 bullet.line,
-                f"unknown condition {{{condition}}}; write {{after: fact}} or {{forbids: id, id}}",
+                f"unknown condition {{{condition}}}; write {{after: fact}}, {{learns: fact}} "
+                "or {forbids: id, id}",
             )
         if key not in _CONDITIONS:
             source.fail(bullet.line, f"unknown condition {key!r}{did_you_mean(key, _CONDITIONS)}")
-        if key == "after":
-            bullet = _after(source, bullet, value)
-        else:
-            bullet = _forbids(source, bullet, value)
+        match key:
+            case "after":
+                bullet = _after(source, bullet, value)
+            case "learns":
+                bullet = _learns(source, bullet, value)
+            case _:
+                bullet = _forbids(source, bullet, value)
     return bullet
 
 
@@ -211,6 +218,17 @@ def _after(source: Source, bullet: Bullet, fact: str) -> Bullet:
     if fact not in KNOWN_FACTS and "mean" in hint:
         source.fail(bullet.line, f"unknown fact {fact!r}{hint}")
     return replace(bullet, after=fact)
+
+
+def _learns(source: Source, bullet: Bullet, fact: str) -> Bullet:
+    if bullet.section not in ("ask", "phrases") or bullet.learns:
+        source.fail(bullet.line, "{learns: …} is for one fact, and for a question under ### Ask")
+    if fact not in CALLER_FACTS:
+        source.fail(
+            bullet.line,
+            f"callers tell no fact {fact!r}{did_you_mean(fact, CALLER_FACTS)}",
+        )
+    return replace(bullet, learns=fact)
 
 
 def _forbids(source: Source, bullet: Bullet, value: str) -> Bullet:

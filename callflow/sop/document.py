@@ -18,6 +18,8 @@ from callflow.sop.source import Source, did_you_mean
 
 Section = Literal["ask", "say", "never", "escalate"]
 SECTIONS: Final[tuple[Section, ...]] = ("ask", "say", "never", "escalate")
+CALLERS: Final = "callers"
+"""The heading of what callers say: never spoken, it is how the procedure is found."""
 FALLBACK_LANGUAGE: Final = "en"
 
 
@@ -37,18 +39,25 @@ class Shared:
         found = (known.only_after for (_, key), known in self.phrases.items() if key == name)
         return next((fact for fact in found if fact), None)
 
+    def learns(self, name: str) -> str | None:
+        """Return the fact that a shared question asks for, in whichever language it is given."""
+        found = (known.learns for (_, key), known in self.phrases.items() if key == name)
+        return next((fact for fact in found if fact), None)
+
 
 @dataclass(frozen=True, slots=True)
 class SopDocument:
     """One scenario. `sections` holds the sentences by (language, section).
 
-    `id_line` is the line of the file (from 1) that names the scenario.
+    `examples` holds by language how callers put it. `id_line` is the line of the file (from 1) that
+    names the scenario.
     """
 
     path: Path
     id_line: int
     front: FrontMatter
     sections: dict[tuple[str, Section], tuple[Sentence, ...]]
+    examples: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -117,7 +126,11 @@ def parse_shared(path: Path, data: bytes, base: Shared) -> Shared:
         after = bullet.after or base.condition(bullet.id)
         target = phrases if bullet.section == "phrases" else never
         target[(bullet.language, bullet.id)] = Sentence(
-            id=bullet.id, text=bullet.text, only_after=after, forbids=bullet.forbids
+            id=bullet.id,
+            text=bullet.text,
+            only_after=after,
+            forbids=bullet.forbids,
+            learns=bullet.learns or base.learns(bullet.id),
         )
     return Shared(phrases, never)
 
@@ -126,13 +139,28 @@ def parse_document(path: Path, data: bytes, shared: Shared) -> SopDocument:
     """Read one scenario. Raises SopError with the line of the first thing that is wrong."""
     source = Source.of(path, data)
     front, key_lines, first = read_front_matter(source)
-    bullets, languages = read_body(source, first, SECTIONS)
+    found, languages = read_body(source, first, (*SECTIONS, CALLERS))
+    examples = _examples(source, found)
+    bullets = [bullet for bullet in found if bullet.section != CALLERS]
     bullets = [_named(source, bullet, shared) for bullet in _numbered(bullets)]
     _refuse_duplicates(source, bullets)
     bullets = _with_inherited_conditions(source, bullets, shared)
     _refuse_unknown_forbids(source, bullets, shared)
     _refuse_mute_languages(source, front, bullets, languages, key_lines)
-    return SopDocument(path, key_lines["id"], front, _sections(bullets, languages, shared))
+    sections = _sections(bullets, languages, shared)
+    return SopDocument(path, key_lines["id"], front, sections, examples)
+
+
+def _examples(source: Source, bullets: list[Bullet]) -> dict[str, tuple[str, ...]]:
+    """Take what callers say, by language. Nothing of it is spoken, so it has no id and waits for
+    nothing."""
+    found: dict[str, list[str]] = {}
+    for bullet in bullets:
+        if bullet.section == CALLERS:
+            if bullet.id or not bullet.text:
+                source.fail(bullet.line, "what a caller says has no [id]; write their words alone")
+            found.setdefault(bullet.language, []).append(bullet.text)
+    return {language: tuple(dict.fromkeys(texts)) for language, texts in found.items()}
 
 
 def _numbered(bullets: list[Bullet]) -> list[Bullet]:
@@ -179,15 +207,25 @@ def _refuse_duplicates(source: Source, bullets: list[Bullet]) -> None:
 def _with_inherited_conditions(
     source: Source, bullets: list[Bullet], shared: Shared
 ) -> list[Bullet]:
-    given: dict[str, str] = {}
+    after: dict[str, str] = {}
+    learns: dict[str, str] = {}
     for bullet in bullets:
-        if bullet.after and given.setdefault(bullet.id, bullet.after) != bullet.after:
+        if bullet.after and after.setdefault(bullet.id, bullet.after) != bullet.after:
             source.fail(
                 bullet.line,
-                f"[{bullet.id}] waits for {given[bullet.id]} in another language; use one fact",
+                f"[{bullet.id}] waits for {after[bullet.id]} in another language; use one fact",
+            )
+        if bullet.learns and learns.setdefault(bullet.id, bullet.learns) != bullet.learns:
+            source.fail(
+                bullet.line,
+                f"[{bullet.id}] asks for {learns[bullet.id]} in another language; use one fact",
             )
     return [
-        replace(bullet, after=bullet.after or given.get(bullet.id) or shared.condition(bullet.id))
+        replace(
+            bullet,
+            after=bullet.after or after.get(bullet.id) or shared.condition(bullet.id),
+            learns=bullet.learns or learns.get(bullet.id) or shared.learns(bullet.id),
+        )
         for bullet in bullets
     ]
 
@@ -232,7 +270,11 @@ def _sections(
         for section in SECTIONS:
             found[(language, section)] = tuple(
                 Sentence(
-                    id=bullet.id, text=bullet.text, only_after=bullet.after, forbids=bullet.forbids
+                    id=bullet.id,
+                    text=bullet.text,
+                    only_after=bullet.after,
+                    forbids=bullet.forbids,
+                    learns=bullet.learns,
                 )
                 for bullet in bullets
                 if bullet.language == language and bullet.section == section

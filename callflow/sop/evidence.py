@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from callflow.sop.corpus import Corpus
 from callflow.sop.words import MAX_CHARS, is_chinese, normalize, stem, tokens
 
 _COMMON_WORDS = """
@@ -41,11 +43,21 @@ hay veo huelo oigo de ningun ninguna tengo tenemos
 _BETWEEN = frozenset(_SMALL_WORDS.split())
 # "And" does not carry a denial on: "nobody hurt and smoke coming in".
 _JOINING = frozenset(("or", "nor", "ni", "o"))
-_ZH_DENIED = re.compile(
-    r"(没有|没|无|并没|不是|未)(看到|看见|闻到|发现|听到|人|什么|任何|觉得|感到)?$"
-)
+_ZH_DENIAL = r"(?:没有|没|无|并没|不是|未)(?:看到|看见|闻到|发现|听到|人|什么|任何|觉得|感到)?"
+_ZH_DENIAL_WITHIN = re.compile(r"没|无|不")
+# To deny that these are there is to report a danger.
+_LIVED_ON_WORDS = """
+breath breathe breathing air pulse heartbeat inhaler insulin epipen pills tablets medicine oxygen
+feeling respira respirar respiracion aire pulso inhalador insulina azucar medicina
+"""
+_LIVED_ON = {stem(word) for word in _LIVED_ON_WORDS.split()} | {"呼吸", "胰岛素", "氧气", "脉搏"}
+_SEVERAL: Final = 3
+_ZH_DENIED = re.compile(rf"{_ZH_DENIAL}$")
 _CLAUSE_ENDS = re.compile(r"[,.;:!?¿¡…]")
 _BM25_K1, _BM25_B = 1.2, 0.4
+
+# Two unusual words. Below it an opening such as "hello are you there" says nothing.
+CLEAR_SCORE: Final = 4.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,91 @@ class CueIndex:
     def _weight(self, phrase: tuple[str, ...]) -> float:
         known = [self._idf.get(token, 0.0) for token in phrase]
         return 2.0 + max(known, default=0.0)
+
+
+_NAMED = {"fire", "smoke", "water", "flames", "fuego", "humo", "agua", "llamas"}
+"""What callers are asked about: who denies it says nothing of it, whatever else it may mean."""
+
+
+class DangerCues:
+    """Hears the key phrases of what puts life at risk, and what a caller says is not there."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        """Take the key phrases of a corpus; those of its grave topics tell of danger."""
+        cues: dict[str, list[str]] = {topic: [] for topic in corpus.groups}
+        for example in corpus.examples:
+            if example.cue and example.topic in cues:
+                cues[example.topic].append(example.text)
+        self._grave = corpus.grave
+        self._index = CueIndex(cues)
+        phrases = [normalize(cue) for topic in cues if topic in self._grave for cue in cues[topic]]
+        lacking = {each for each in phrases if _lacks(each)}
+        lived_on = {tokens(each)[place] for each in lacking for place in _denied(each)} | _LIVED_ON
+        self._words = (_names_of_danger(cues, self._grave) - lived_on - _STOP) | set(
+            map(stem, _NAMED)
+        )
+        chinese = {each for each in phrases if is_chinese(each)} - lacking
+        longest = sorted((each for each in chinese if each not in _LIVED_ON), key=len, reverse=True)
+        either = "|".join(map(re.escape, longest)) or r"(?!)"
+        self._denied_zh = re.compile(rf"{_ZH_DENIAL}(?:{either})")
+
+    def heard(self, utterance: str) -> tuple[str, ...]:
+        """Return the scenarios of which a whole cue was clearly heard and not denied, sorted."""
+        found = self._index.score(utterance).items()
+        return tuple(
+            sorted(
+                name
+                for name, evidence in found
+                if name in self._grave and evidence.cue and evidence.score >= CLEAR_SCORE
+            )
+        )
+
+    def without_denied(self, utterance: str) -> str:
+        """Return `utterance` without the dangers that it denies: "stuck no smoke" gives "stuck".
+
+        Where the lack of something is the danger ("not breathing", "no insulin"), it stays.
+        """
+        if is_chinese(utterance):
+            return self._denied_zh.sub(" ", utterance).strip()
+        words = normalize(utterance).split()
+        gone: set[int] = set()
+        for place in _denied(utterance):
+            if stem(words[place]) in self._words:
+                gone.update(range(_denial_before(words, place), place + 1))
+        if not gone:
+            return utterance
+        left = [word for place, word in enumerate(words) if place not in gone]
+        # "No, no smoke and nothing": what is left says nothing either.
+        known = any(stem(word) not in _STOP and word not in _DENIALS for word in left)
+        return " ".join(left) if known else ""
+
+
+def _names_of_danger(cues: Mapping[str, Iterable[str]], grave: Collection[str]) -> set[str]:
+    """Return the words that name a danger by themselves: no other topic's cues have them, and one
+    cue is that word alone, or several cues turn on it ("smoke", "water")."""
+    named: set[str] = set()
+    bags = {topic: [tokens(normalize(cue)) for cue in phrases] for topic, phrases in cues.items()}
+    spread = Counter(token for bag in bags.values() for token in {t for cue in bag for t in cue})
+    for topic in grave:
+        bag = bags.get(topic, [])
+        turns = Counter(token for cue in bag for token in set(cue))
+        alone = {cue[0] for cue in bag if len(cue) == 1}
+        several = {token for token, count in turns.items() if count >= _SEVERAL}
+        named |= {token for token in alone | several if spread[token] == 1}
+    return named
+
+
+def _lacks(phrase: str) -> bool:
+    """True for a key phrase that is itself a denial: "not breathing", 没有呼吸."""
+    return bool(_DENIALS & set(phrase.split())) or _ZH_DENIAL_WITHIN.search(phrase) is not None
+
+
+def _denial_before(words: list[str], place: int) -> int:
+    """Return the place of the word that denies the one at `place`, or of the "or" that joins it."""
+    before = place - 1
+    while before > 0 and words[before] in _BETWEEN:
+        before -= 1
+    return before
 
 
 def _idf(bags: Mapping[str, Counter[str]]) -> dict[str, float]:

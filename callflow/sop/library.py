@@ -1,22 +1,24 @@
 """All procedures of this process: the shipped ones, then those of the operator's own folder.
 
 A document of the operator's replaces the shipped one of the same id; a sentence in the operator's
-`_common.md` replaces the shared phrase of the same id in every document that uses it. A folder with
-one bad file is not loaded at all.
+`_common.md` replaces the shared phrase of the same id in every document that uses it; what callers
+say (`*.callers.md`) is added to ours. A folder with one bad file is not loaded at all.
 """
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from callflow.errors import SopError
+from callflow.sop.callers import Said, belongs_to, joined, parse_callers
 from callflow.sop.document import Shared, SopDocument, parse_document, parse_shared
 from callflow.sop.protocols import DEFAULT_SCENARIO
+from callflow.sop.source import did_you_mean
 
 SHARED_FILE: Final = "_common.md"
 _NOT_PROCEDURES: Final = ("readme.md", SHARED_FILE)
@@ -40,7 +42,7 @@ class SopLibrary:
         shared = _shared(shipped, own)
         documents = _documents(shipped, shared)
         documents.update(_documents(own, shared))
-        return cls(documents)
+        return cls(_with_callers(documents, shipped, own))
 
     def document(self, scenario: str) -> SopDocument:
         """Return the document of `scenario`, or the default one where there is none.
@@ -53,8 +55,8 @@ class SopLibrary:
 def check(folder: Path) -> list[SopError]:
     """Return what is wrong in an operator's folder, one problem for each file, in file order."""
     try:
-        own = dict(_own_files(folder))
-        shared = _shared(dict(_shipped_files()), own)
+        own, shipped = dict(_own_files(folder)), dict(_shipped_files())
+        shared = _shared(shipped, own)
     except SopError as error:
         return [error]
     problems: list[SopError] = []
@@ -64,7 +66,13 @@ def check(folder: Path) -> list[SopError]:
             _add(seen, parse_document(path, data, shared))
         except SopError as error:
             problems.append(error)
-    return problems
+    known = {*seen, *_documents(shipped, shared)}
+    for path, data in own.items():
+        try:
+            _callers_of(path, data, known)
+        except SopError as error:
+            problems.append(error)
+    return sorted(problems, key=lambda problem: problem.path)
 
 
 def _shipped_files() -> Iterator[tuple[Path, bytes]]:
@@ -96,7 +104,35 @@ def _read(path: Path) -> bytes:
 
 
 def _procedures(found: Mapping[Path, bytes]) -> Iterator[tuple[Path, bytes]]:
-    return (item for item in found.items() if item[0].name.lower() not in _NOT_PROCEDURES)
+    for path, data in found.items():
+        if path.name.lower() not in _NOT_PROCEDURES and belongs_to(path) is None:
+            yield path, data
+
+
+def _with_callers(
+    documents: Mapping[str, SopDocument], *folders: Mapping[Path, bytes]
+) -> dict[str, SopDocument]:
+    """The documents with what callers say in the files beside them, of all folders."""
+    said: dict[str, Said] = {}
+    for found in folders:
+        for path, data in found.items():
+            for scenario, more in _callers_of(path, data, documents).items():
+                said[scenario] = joined(said.get(scenario, {}), more)
+    return {
+        name: replace(document, examples=joined(document.examples, said.get(name, {})))
+        for name, document in documents.items()
+    }
+
+
+def _callers_of(path: Path, data: bytes, scenarios: Collection[str]) -> dict[str, Said]:
+    """What callers say, by the scenario it is about; empty for a file of another kind."""
+    scenario = belongs_to(path)
+    if scenario is None:
+        return {}
+    if scenario not in scenarios:
+        near = did_you_mean(scenario, sorted(scenarios))
+        raise SopError(path, 1, f"there is no procedure {scenario!r}{near}")
+    return {scenario: parse_callers(path, data)}
 
 
 def _shared(*folders: Mapping[Path, bytes]) -> Shared:

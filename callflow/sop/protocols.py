@@ -7,9 +7,12 @@ two methods.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from callflow.call.record import SopChunk
+from callflow.call.urgency import Urgency
 
 DEFAULT_SCENARIO: Final = "entrapment_standard"
 """Taken when nothing is known: to treat a caller as trapped is the mistake that harms least."""
@@ -18,30 +21,72 @@ SILENT_SCENARIO: Final = "silent_open_line"
 """Taken when nobody has said anything yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What one utterance says by itself, whatever the call was about before.
+
+    `likely`: (scenario id, probability), best first; together at most 1, empty when nothing speaks
+    for anything. `danger`: the probability that life is at risk now. `cued`: scenarios with life at
+    risk of which a whole key phrase was heard, and not denied.
+    """
+
+    likely: tuple[tuple[str, float], ...] = ()
+    danger: float = 0.0
+    cued: tuple[str, ...] = ()
+
+
 class Classifier(Protocol):
-    """Names the scenario of a call."""
+    """Finds the scenarios that an utterance speaks for."""
 
-    def classify(self, utterance: str, language: str, current: str | None) -> str:
-        """Return a scenario id for a call that now has `current` and hears `utterance`.
+    def score(self, utterance: str, language: str) -> Scored:
+        """Score one utterance. `language` is a tag such as `en`, `zh-CN` or `es`.
 
-        `current` is kept when the utterance gives no clear evidence; a more urgent scenario is
-        never left for a less urgent one on weak evidence. Silence is `silent_open_line` while
-        nothing is known. `language` is a tag such as `en`, `zh-CN` or `es`.
+        Pure: the same words give the same scores on every machine with the same documents.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that was found, and how near it is: scores order one search, and mean no more."""
+
+    chunk_id: str
+    scenario: str
+    section: str
+    language: str
+    score: float
 
 
 class Retriever(Protocol):
-    """Finds the parts of the procedure that the reply to one utterance needs."""
+    """Finds the parts of the procedures that the reply to one utterance needs."""
 
-    def retrieve(self, utterance: str, scenario: str, language: str) -> tuple[SopChunk, ...]:
-        """Return chunks of the document of `scenario`, best first.
+    def search(
+        self, utterance: str, language: str, k: int, prior: Mapping[str, float]
+    ) -> tuple[Hit, ...]:
+        """Return the best chunk of each of the `k` nearest procedures, nearest first.
 
-        The `never` chunk and the complete `ask` chunk are always among them (a document that
-        asks nothing has no `ask` chunk). A section that is missing in `language` comes in English.
-        An unknown scenario is served from the default one.
+        `prior`: what the call is about so far, by scenario; it draws the order, and rules nothing
+        out.
         """
         ...
+
+    def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:
+        """Return all sections of one procedure: what to ask, say, never say, and when to escalate.
+
+        The `never` chunk is always among them. A section that is missing in `language` comes in
+        English. An unknown scenario is served from the default one.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What finds procedures, built of one state of the documents. `urgencies`: of every scenario
+    that there is a procedure for."""
+
+    classifier: Classifier
+    retriever: Retriever
+    urgencies: Mapping[str, Urgency]
 
 
 def primary_language(tag: str) -> str:

@@ -8,6 +8,7 @@ whether the transition happened is then unknown, and asking again is safe.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -74,29 +75,38 @@ class CallStore(Lines):
         ]
         return [Beat(word) for (word,) in self._scripts.run_all(beats)]
 
-    def note_retrieved(
+    def note_understood(
+        self, lease: Lease, record: CallRecord, *, now_ms: int | None = None
+    ) -> Note:
+        """Keep what `record` has understood of the owed turn: language, scenarios, urgency, facts,
+        and the procedures for them, so that no takeover reads the words again."""
+        fields = {
+            "understood": as_json(record.understood),
+            "language": as_json(record.language),
+            "scenario_type": as_json(record.scenario_type),
+            "open_scenarios": as_json(record.open_scenarios),
+            "urgency": as_json(record.urgency),
+            "facts": as_json(record.facts),
+            "sop_step": as_json(record.sop_step),
+            # What is not said is the default: every claim reads all of it.
+            "retrieved_sop_chunks": _CHUNKS.dump_json(
+                record.retrieved_sop_chunks, exclude_defaults=True
+            ).decode(),
+        }
+        return self._note(lease, "understood", "", fields, now_ms)
+
+    def note_draft(
         self,
         lease: Lease,
-        scenario: str,
-        chunks: tuple[SopChunk, ...],
+        turn: int,
+        text: str,
         *,
+        lang: str | None = None,
         now_ms: int | None = None,
     ) -> Note:
-        """Keep the scenario and its procedure with the call, so that no takeover retrieves again.
-
-        The procedure begins at its first question.
-        """
-        fields = {
-            "scenario_type": as_json(scenario),
-            "sop_step": "0",
-            # What is not said is the default: every claim reads all of it.
-            "retrieved_sop_chunks": _CHUNKS.dump_json(chunks, exclude_defaults=True).decode(),
-        }
-        return self._note(lease, "retrieved", "", fields, now_ms)
-
-    def note_draft(self, lease: Lease, turn: int, text: str, *, now_ms: int | None = None) -> Note:
-        """Keep all of the reply to `turn` that has been sent to the caller so far, and say so."""
-        draft = as_json({"turn": turn, "text": text})
+        """Keep all of the reply to `turn` that has been sent to the caller so far, and say so;
+        `lang` is its language."""
+        draft = as_json({"turn": turn, "text": text} | ({} if lang is None else {"lang": lang}))
         return self._note(lease, "drafted", SAID_CHANNEL, {"draft": draft}, now_ms, f"\n{draft}")
 
     def _note(
@@ -133,15 +143,17 @@ class CallStore(Lines):
         *,
         sop_step: int | None = None,
         needs_human: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+        lang: str | None = None,
         now_ms: int | None = None,
     ) -> Committed:
-        """Store the reply to `turn` and let the call go.
+        """Store the reply to `turn`, in the language `lang`, and let the call go.
 
-        `sop_step` and `needs_human` stay as they are where they are None; a reason to fetch a human
-        has one rung.
+        `sop_step`, `needs_human` and `facts` stay as they are where they are None; a reason to
+        fetch a human has one rung.
         """
         keys = call_keys(lease.call_sid)
-        learned = {"sop_step": sop_step, "needs_human": needs_human}
+        learned = {"sop_step": sop_step, "needs_human": needs_human, "facts": facts}
         fields = {name: as_json(value) for name, value in learned.items() if value is not None}
         word, *alerted = self._scripts.run(
             "commit",
@@ -151,7 +163,7 @@ class CallStore(Lines):
                 lease.call_sid,
                 lease.fence,
                 turn,
-                entry("agent", turn, text),
+                entry("agent", turn, text, lang=lang),
                 self.timing.owed_ms,
                 SAID_CHANNEL,
                 fresh_alert(needs_human),

@@ -23,9 +23,12 @@ def pairs(fields: Mapping[str, str]) -> list[str]:
     return [item for pair in fields.items() for item in pair]
 
 
-def entry(role: str, turn: int, text: str, digits: str | None = None) -> str:
+def entry(
+    role: str, turn: int, text: str, digits: str | None = None, lang: str | None = None
+) -> str:
     """A thread entry without its time: the script puts the server's in."""
-    keys = {} if digits is None else {"digits": digits}
+    more = {"digits": digits, "lang": lang}
+    keys = {name: value for name, value in more.items() if value is not None}
     return as_json({"role": role, "turn": turn, "text": text, **keys})
 
 
@@ -59,6 +62,7 @@ FRESH = {
     "attempts": "0",
     "sop_step": "0",
     "facts": "{}",
+    "recorded": "{}",
     "open_scenarios": "[]",
     "urgency": "null",
     "understood": "0",

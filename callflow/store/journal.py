@@ -30,6 +30,8 @@ class JournalEntry(BaseModel):
     write: str | None = None
     rung: int | None = None
     count: int | None = None
+    fact: str | None = None
+    by: str | None = None
 
 
 class Journal:

@@ -5,6 +5,9 @@ Each may be asked twice and changes the record once; see `calls.py` for the work
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from callflow.call.deadline import Timing
 from callflow.call.ladder import NOT_UNDERSTOOD_TURNS
 from callflow.call.state import OPENED, Event, moves_row
@@ -22,6 +25,7 @@ from callflow.store.encoding import (
 from callflow.store.handovers import Handovers
 from callflow.store.keys import SAID_CHANNEL, call_keys
 from callflow.store.outcome import Finish, Hear, Heard, Interrupt, Open
+from callflow.store.recorded import Recorded
 from callflow.store.script import Scripts
 
 NOT_UNDERSTOOD = "not_understood"
@@ -29,12 +33,14 @@ NOT_UNDERSTOOD = "not_understood"
 
 
 class Lines:
-    """What happens on the lines of one deployment. `handovers`: the way to a human and back."""
+    """What happens on the lines of one deployment. `handovers`: the way to a human and back;
+    `recorded`: the facts that people note."""
 
     def __init__(self, scripts: Scripts, timing: Timing) -> None:
         self._scripts = scripts
         self.timing = timing
         self.handovers = Handovers(scripts)
+        self.recorded = Recorded(scripts)
 
     def open(
         self,
@@ -44,12 +50,13 @@ class Lines:
         language: str = "en",
         greeting: str = "",
         alert: str | None = None,
+        facts: Mapping[str, Any] | None = None,
         now_ms: int | None = None,
     ) -> Open:
         """Create the record of a call that was received; a second time changes nothing.
 
         `greeting`: what the caller hears first, kept as the agent's turn 0. `alert`: why a human is
-        to be rung from the start.
+        to be rung from the start. `facts`: what is known of the site.
         """
         keys = call_keys(call_sid)
         fields = {
@@ -58,6 +65,7 @@ class Lines:
             **FRESH,
             "language": as_json(clean(call_sid, language)),
             "site": as_json(None if site is None else clean(call_sid, site)),
+            "facts": as_json(facts or {}),
         }
         (word,) = self._scripts.run(
             "open",

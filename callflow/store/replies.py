@@ -53,6 +53,7 @@ class _Ear:
     turn: int
     said: asyncio.Event = field(default_factory=asyncio.Event)
     text: str | None = None
+    lang: str | None = None
     done: bool = False
 
     def tell(self, line: str) -> None:
@@ -64,7 +65,7 @@ class _Ear:
     def _told_text(self, said: dict[str, Any]) -> bool:
         if said["turn"] != self.turn or self.done:
             return False
-        self.text, self.done = said["text"], "role" in said
+        self.text, self.lang, self.done = said["text"], said.get("lang"), "role" in said
         return True
 
 
@@ -132,15 +133,17 @@ class Replies:
     async def read(self, call_sid: str, turn: int) -> Reply:
         """What the record says of the reply to `turn`. Raises UnknownCall."""
         standing, thread = await self._ask(call_sid, -RECENT)
-        text = _reply_in(thread, turn)
-        if text is None and len(thread) == RECENT:
+        said = _reply_in(thread, turn)
+        if said is None and len(thread) == RECENT:
             # The call has gone on since: the reply to an old turn may stand further up.
             standing, thread = await self._ask(call_sid, 0)
-            text = _reply_in(thread, turn)
-        if text is not None:
-            return Reply(text, True, standing)
+            said = _reply_in(thread, turn)
+        if said is not None:
+            return Reply(said.text, True, standing, said.lang)
         draft = standing.draft
-        return Reply(draft.text if draft and draft.turn == turn else "", False, standing)
+        if draft is None or draft.turn != turn:
+            return Reply("", False, standing)
+        return Reply(draft.text, False, standing, draft.lang)
 
     @contextmanager
     def watch(self, call_sid: str) -> Iterator[Watched]:
@@ -237,7 +240,7 @@ class Expected:
         self._ear.said.clear()
         text, self._ear.text = self._ear.text, None
         if text is not None:
-            return Reply(text, self._ear.done)
+            return Reply(text, self._ear.done, lang=self._ear.lang)
         return await self._replies.read(self._call_sid, self._ear.turn)
 
 
@@ -255,9 +258,9 @@ class Watched:
         return await self.replies.standing(self.call_sid)
 
 
-def _reply_in(thread: list[str], turn: int) -> str | None:
+def _reply_in(thread: list[str], turn: int) -> ThreadEntry | None:
     for line in reversed(thread):
         entry = ThreadEntry.model_validate_json(line)
         if entry.turn == turn and entry.role == "agent":
-            return entry.text
+            return entry
     return None

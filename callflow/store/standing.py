@@ -40,12 +40,14 @@ class Reply:
 
     `text` grows while the reply is being worded and is final when `done`. `over`: the call is
     complete or a human's, and no more text will come from us. `standing` is None where the reply
-    came with its notification and nothing had to be read.
+    came with its notification and nothing had to be read. `lang` is its language, None where it is
+    not known.
     """
 
     text: str
     done: bool
     standing: Standing | None = None
+    lang: str | None = None
 
     @property
     def over(self) -> bool:

@@ -94,6 +94,12 @@ class Flight:
     said: Said
     since_ms: int
 
+    @property
+    def handoff(self) -> dict[str, str]:
+        """The same for a relay session that ends: the carrier gives it back to its action."""
+        given = {"since": str(self.since_ms), "u": self.said.text, "d": self.said.digits or ""}
+        return given | {"c": "1" if self.said.understood else "0"}
+
     @classmethod
     def of(cls, hook: Hook) -> Flight | None:
         """What rides in the address of this request, if anything does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from callflow.call.record import CallRecord
 from callflow.errors import StoreError, UnknownCall
@@ -57,6 +57,13 @@ class Party:
         voice = site.voice if site is not None and site.voice else self.settings.voice
         return Answers(self.addresses, language, voice)
 
+    def answers_in(self, answers: Answers, language: str | None) -> Answers:
+        """The same way to speak, in the language that a reply is in: the call may have changed it
+        with this very turn."""
+        if language is None or _same_tongue(answers.language, language):
+            return answers
+        return replace(answers, language=language)
+
     async def open(self, call_sid: str, hook: Hook) -> bool:
         """Open the record of the call; False when it was open. Raises StoreError."""
         site = self.site_of(hook)
@@ -68,6 +75,7 @@ class Party:
             language="en" if site is None else site.language,
             greeting=self.answers(hook).opening(alerting=alerting),
             alert="assist" if alerting else None,
+            facts={} if site is None else {"lift": site.lift, "address": site.address},
         )
         if word == "opened" and site is not None and site.mode == "agent_only":
             await self.desk.ask(

@@ -17,7 +17,7 @@ from callflow.errors import CallEnded, StoreError, UnknownCall
 from callflow.store.outcome import Hear
 from callflow.store.standing import Reply, Standing
 from callflow.twilio import frames
-from callflow.web.answers import Answers
+from callflow.web.addresses import Flight
 from callflow.web.hook import Hook, Said, counted
 from callflow.web.party import PHRASES, Party, now_ms
 from callflow.web.speaking import Spoken
@@ -45,7 +45,7 @@ class Session:
         self._party = party
         self._hook = hook
         self._send = send
-        self._answers: Answers = party.answers(hook)
+        self._answers = party.answers(hook)
         self._spoken = Spoken(party.settings.speech_letters_per_s)
         self._turns: asyncio.Queue[int] = asyncio.Queue()
         self._next_turn = 1
@@ -139,8 +139,7 @@ class Session:
         return same and (now - at < REPLAY_S or turn > self._answered)
 
     async def _ours(self, turn: int, said: Said) -> bool:
-        """True when a turn that stands already holds these very words: another socket of this call
-        was sent the same frame."""
+        """True when a turn that stands holds these very words, from another socket of this call."""
         record = await self._party.desk.ask(self._party.snapshots.read, self.call_sid)
         return record.said(turn, "caller") == clean(self.call_sid, said.text)
 
@@ -148,20 +147,14 @@ class Session:
         """The caller spoke into what we were saying: keep what they had heard of it."""
         self._listening_since = time.monotonic()
         cut = self._spoken.interrupted(until, time.monotonic())
-        if cut is None:
-            return
-        try:
-            await self._party.desk.ask(
-                self._party.intake.store.interrupt, self.call_sid, cut[0], cut[1]
-            )
-        except StoreError:
-            """The reply stands as a whole; what was cut off of it may be said again."""
+        if cut is not None:
+            # Else the reply stands as a whole; what was cut off of it may be said again.
+            with suppress(StoreError):
+                await self._party.desk.ask(self._party.intake.store.interrupt, self.call_sid, *cut)
 
     async def played(self, text: str) -> None:
-        """The caller has heard these words of ours: should the socket break, we go on after them.
-
-        Where the server cannot be told, what was heard is reckoned from the time that it took.
-        """
+        """The caller has heard these words of ours: should the socket break, we go on after them,
+        or after what there was time for where the server cannot be told."""
         known = self._spoken.played(text)
         if known is not None:
             with suppress(StoreError):
@@ -250,6 +243,7 @@ class Session:
         sent = self._spoken.sent.get(turn, "")
         if turn in self._spoken.cut:
             return True
+        await self._speak_in(reply.lang)
         new = reply.text[len(sent) :] if reply.text.startswith(sent) else ""
         if new or (reply.done and reply.text):
             await self._send(frames.text(new, last=reply.done, lang=None))
@@ -260,6 +254,13 @@ class Session:
             await self._until_a_human_comes(reply.standing, now=True)
             return True
         return reply.done
+
+    async def _speak_in(self, language: str | None) -> None:
+        """The reply is in another language than before: speak, and listen, in that one."""
+        answers = self._party.answers_in(self._answers, language)
+        if answers is not self._answers:
+            self._answers = answers
+            await self._send(frames.language(answers.language, answers.language))
 
     async def _hold(self) -> None:
         """Nothing to say yet: the caller must hear something. After the second phrase a human."""
@@ -292,9 +293,6 @@ class Session:
 
     async def leave(self, reason: str, *, said: Said | None = None, turn: int = 0) -> None:
         """End the session; the action address is asked what comes next. Raises Over."""
-        handoff: dict[str, str] = {"reason": reason}
-        if said is not None:
-            handoff |= {"n": str(turn), "since": str(now_ms()), "u": said.text}
-            handoff |= {"d": said.digits or "", "c": "1" if said.understood else "0"}
-        await self._send(frames.end(handoff))
+        carried = {} if said is None else Flight(said, now_ms()).handoff | {"n": str(turn)}
+        await self._send(frames.end({"reason": reason, **carried}))
         raise Over

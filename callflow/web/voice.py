@@ -166,6 +166,7 @@ async def _told(
     if standing is not None and (settled := settle(party, hook, standing)) is not None:
         return settled
     if reply.done:
+        answers = party.answers_in(answers, reply.lang)
         # Whoever asked for a person hears at once that one is being rung.
         asked = said is not None and said.wants_human is not None and party.can_ring
         first = f"{answers.phrase('getting_person')} " if asked else ""

@@ -78,6 +78,8 @@ class Cli:
         # First set and then removed: so that what a command sets is taken back after the test.
         monkeypatch.setenv("CALLFLOW_REDIS_URL", "")
         self.set("CALLFLOW_DATA_DIR", str(home / "data"))
+        # No test waits for an index to be built.
+        self.set("CALLFLOW_RETRIEVAL", "lexical")
 
     def set(self, name: str, value: str) -> None:
         """Set a variable of the environment."""

@@ -31,7 +31,7 @@ def record(
         heard=answered + 1,
         language=language,
         sop_step=answered,
-        retrieved_sop_chunks=RETRIEVER.retrieve("", scenario, language),
+        retrieved_sop_chunks=RETRIEVER.chunks(scenario, language),
         draft=None if draft is None else Draft(turn=answered + 1, text=draft),
     )
 

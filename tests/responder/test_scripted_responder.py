@@ -33,7 +33,7 @@ FACTS = sorted(
 
 
 def record(scenario: str | None = None, language: str = "en", **fields: Any) -> CallRecord:
-    chunks = RETRIEVER.retrieve("", scenario, language) if scenario else ()
+    chunks = RETRIEVER.chunks(scenario, language) if scenario else ()
     values: dict[str, Any] = {
         "call_sid": "CA1",
         "call_state": CallState.IN_PROGRESS,
@@ -98,24 +98,36 @@ def test_chinese_sentences_touch_and_spanish_ones_do_not() -> None:
 
 
 def test_each_turn_asks_the_next_question_and_says_another_sentence() -> None:
-    call = record("entrapment_standard")
+    place = {"lift": "Lift 4", "address": "1 Mill Lane"}
+    call = record("entrapment_standard", facts=place)
     asked, said = [], []
-    for _ in range(12):
+    for _ in range(13):
         pieces = reply(call)
         said.append(pieces[-2].text.strip())
         asked.append(pieces[-1].text.strip())
         call = after(call)
     chunk = next(c for c in call.retrieved_sop_chunks if c.section == "ask")
-    assert asked == [line.text for line in chunk.sentences]
+    assert asked == [
+        line.text.replace("{lift}", "Lift 4").replace("{address}", "1 Mill Lane")
+        for line in chunk.sentences
+    ]
     assert all(one != two for one, two in pairwise(said))
-    assert call.sop_step == 12
+    assert call.sop_step == 13
+
+
+def test_a_question_whose_answer_is_known_is_not_asked() -> None:
+    facts = {"inside": True, "injured": False, "danger": [], "location_confirmed": True}
+    call = record("entrapment_standard", facts=facts, answered=1)
+    assert text_of(call).endswith("How many people are in the lift, counting you?")
+    told = record("entrapment_standard", facts={**facts, "people": 3}, answered=1)
+    assert text_of(told).endswith("What floor does the display show?")
 
 
 def test_when_all_is_asked_it_calms_and_promises_nothing() -> None:
-    call = record("entrapment_standard", answered=12, sop_step=12)
+    call = record("entrapment_standard", answered=14, sop_step=13)
     assert text_of(call).endswith("I'm staying on the line with you.")
     assert "I don't have an arrival time yet." in text_of(after(call))
-    assert reply(call)[-1].sop_step == 12
+    assert reply(call)[-1].sop_step == 13
 
 
 def test_an_arrival_time_is_told_when_it_is_known_and_never_denied_then() -> None:
@@ -145,7 +157,7 @@ def test_a_sentence_with_a_gap_that_nothing_fills_is_left_out() -> None:
 
 def test_a_question_of_an_earlier_procedure_is_not_asked_again() -> None:
     call = after(after(record("entrapment_standard")))
-    chunks = RETRIEVER.retrieve("", "power_failure", "en")
+    chunks = RETRIEVER.chunks("power_failure", "en")
     moved = call.model_copy(update={"retrieved_sop_chunks": chunks, "sop_step": 0})
     last = reply(moved)[-1]
     assert last.text.strip() == "Is there any smoke, fire or water?"

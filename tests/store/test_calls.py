@@ -51,7 +51,10 @@ def test_the_record_read_as_a_whole_is_the_customers_json_object(parts_on_each: 
     parts.store.open(SID, site="lift 7", language="es", now_ms=1000)
     parts.store.hear(SID, 1, "¿hola? 😀", now_ms=2000)
     lease = _claim(parts)
-    parts.store.note_retrieved(lease, "entrapment", (CHUNK,))
+    understood = parts.record().model_copy(
+        update={"understood": 1, "scenario_type": "entrapment", "retrieved_sop_chunks": (CHUNK,)}
+    )
+    parts.store.note_understood(lease, understood)
     parts.store.commit(lease, 1, "Hola.", sop_step=1, needs_human="asked")
 
     shown = json.loads(parts.record().model_dump_json())
@@ -63,6 +66,7 @@ def test_the_record_read_as_a_whole_is_the_customers_json_object(parts_on_each: 
         "at": 2000,
         "digits": None,
         "heard": None,
+        "lang": None,
     }
     assert shown["call_state"] == "pending"
     assert shown["assigned_worker"] is None
@@ -111,9 +115,11 @@ def test_claim_and_commit_are_one_round_trip_each_and_a_beat_is_one_for_all(
     parts: Parts, redis_url: str
 ) -> None:
     sids = [f"CA{number}" for number in range(5)]
-    for sid in sids:
+    for sid in [SID, *sids]:
         parts.store.open(sid)
         parts.store.hear(sid, 1, "stuck")
+    # A server that has never run the script is sent it first, once for all clients.
+    assert isinstance(parts.store.claim(SID, "w@test/1-aa", SID), Claimed)
     leases = []
     for sid in sids:
         with _counting_round_trips() as trips:

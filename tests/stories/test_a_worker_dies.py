@@ -38,7 +38,7 @@ def test_the_caller_hears_a_short_pause_and_never_a_restart(stack: Running) -> N
     assert after.fence == before.fence + 1
     assert after.scenario_type == before.scenario_type
     events = stack.parts.events(SID)
-    assert events.count("retrieved") == 1
+    assert events.count("understood") == 1
     assert events.count("committed") == 1
     # By presence, and not by the 10 s after which silence alone would be enough.
     assert stack.seconds_to_next_claim(SID, struck_ms) < 5

@@ -25,6 +25,21 @@ def test_the_language_is_that_of_the_lift(exchange: Exchange) -> None:
     assert gather.get("language") == "es-ES"
 
 
+def test_a_caller_who_speaks_another_language_is_answered_and_heard_in_it(
+    exchange: Exchange, line: Line
+) -> None:
+    line.arrives()
+    with exchange.worker("Quédese dentro."):
+        answer = line.says(1, "no hablo inglés estamos encerrados en el ascensor por favor")
+        (gather, _) = answer.verbs
+        assert gather.get("language") == "es-ES"
+        assert {say.get("language") for say in gather.iter("Say")} == {"es-ES"}
+        assert exchange.parts.record().language == "es"
+        # Too few words to change it back.
+        (again, _) = line.says(2, "yes").verbs
+        assert again.get("language") == "es-ES"
+
+
 def test_what_the_caller_heard_first_stands_in_the_record(exchange: Exchange, line: Line) -> None:
     answer = line.arrives()
     record = exchange.parts.record()

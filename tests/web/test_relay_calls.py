@@ -109,6 +109,20 @@ def test_the_caller_is_heard_and_answered(exchange: Exchange, line: Line) -> Non
     assert exchange.parts.record().said(1, "caller") == "we are stuck"
 
 
+def test_a_caller_who_speaks_another_language_is_answered_and_heard_in_it(
+    exchange: Exchange, line: Line
+) -> None:
+    with exchange.worker("Quédese dentro."), relay(exchange) as socket:
+        socket.setup()
+        socket.says("no hablo inglés estamos encerrados en el ascensor por favor")
+        changed = socket.hears()
+        assert changed["type"] == "language"
+        assert changed["ttsLanguage"] == changed["transcriptionLanguage"] == "es-ES"
+        assert socket.hears_reply() == "Quédese dentro."
+        socket.says("somos dos y estamos bien los dos")
+        assert socket.hears_reply() == "Quédese dentro."
+
+
 def test_turn_follows_turn(exchange: Exchange, line: Line) -> None:
     with exchange.worker("Reply."), relay(exchange) as socket:
         socket.setup()

@@ -1,0 +1,223 @@
+"""`callflow eval`: labelled utterances through what answers callers, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from callflow.cli import screen
+from callflow.errors import CallflowError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from callflow.evaluation.report import Bound
+    from callflow.evaluation.run import Result
+
+UNUSABLE = 2
+"""Nothing was measured: 1 is kept for numbers that are out of bounds."""
+
+_COLUMNS = {
+    "scenario_accuracy": "scenario",
+    "call_accuracy": "worked on",
+    "danger_recall": "danger heard",
+    "danger_false_alarms": "false alarms",
+    "recall_at_1": "recall@1",
+    "recall_at_3": "recall@3",
+    "mrr": "MRR",
+}
+
+
+def evaluate(
+    given: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Labelled utterances; - reads stdin."),
+    ] = None,
+    chunks: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Retrieve from these chunks, not ours …")
+    ] = None,
+    examples: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="… which callers ask for like this.")
+    ] = None,
+    retrieval: Annotated[
+        Literal["lexical", "semantic"] | None,
+        typer.Option(help="How meaning is found; as in CALLFLOW_RETRIEVAL if left out."),
+    ] = None,
+    sop_dir: Annotated[
+        Path | None, typer.Option(help="The operator's procedures; CALLFLOW_SOP_DIR if left out.")
+    ] = None,
+    guard: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Labelled sentences for the guard, too.")
+    ] = None,
+    floor: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Exit 1 if the number is below; may be repeated."),
+    ] = None,
+    ceiling: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Exit 1 if the number is above; may be repeated."),
+    ] = None,
+    wrong: Annotated[bool, typer.Option("--wrong", help="Show what was answered wrongly.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs: one object on the last line of stdout.")
+    ] = False,
+) -> None:
+    """Measure how well callers are understood, on labelled utterances: those that callflow brings,
+    unless files are named.
+
+    Bounds hold any number of the report: scenario_accuracy, zh.recall_at_3, latency_ms.p50,
+    guard.false_catches … Ends with 1 when one is broken, with 2 when nothing could be measured.
+    """
+    if [str(path) for path in (*(given or ()), guard)].count("-") > 1:
+        raise typer.BadParameter("stdin can be read only once: give - only once")
+    other_set = _pair(chunks, examples)
+    from callflow.evaluation.report import as_dict
+
+    try:
+        bounds = _bounds(floor or (), ceiling or ())
+        result = _run(given, other_set, retrieval, sop_dir, guard)
+        report = as_dict(result, wrong=wrong)
+        broken = [told for bound in bounds if (told := bound.missed(report)) is not None]
+    except CallflowError as error:
+        typer.echo(f"callflow: {screen.plain(str(error))}", err=True)
+        raise typer.Exit(UNUSABLE) from error
+    if as_json:
+        screen.line(json.dumps(report))
+    else:
+        _show(report, result, wrong=wrong)
+    _tell(broken)
+
+
+def _tell(broken: list[str]) -> None:
+    for sentence in broken:
+        typer.echo(f"callflow: {sentence}", err=True)
+    if broken:
+        raise typer.Exit(1)
+
+
+def _pair(chunks: Path | None, examples: Path | None) -> tuple[Path, Path] | None:
+    if chunks is None and examples is None:
+        return None
+    if chunks is None or examples is None:
+        raise typer.BadParameter("--chunks and --examples belong together: give both or none")
+    return chunks, examples
+
+
+def _bounds(floors: Iterable[str], ceilings: Iterable[str]) -> list[Bound]:
+    from callflow.evaluation.report import Bound
+
+    return [
+        *(Bound.of("floor", given) for given in floors),
+        *(Bound.of("ceiling", given) for given in ceilings),
+    ]
+
+
+def _run(
+    given: list[Path] | None,
+    other_set: tuple[Path, Path] | None,
+    retrieval: Literal["lexical", "semantic"] | None,
+    sop_dir: Path | None,
+    guard: Path | None,
+) -> Result:
+    from callflow.evaluation.dataset import read, shipped
+    from callflow.evaluation.guarding import read_sentences
+    from callflow.evaluation.parts import assembled, sources, words
+    from callflow.evaluation.run import evaluate
+
+    procedures = sources(sop_dir, other_set)
+    known = words(procedures)
+    files = given or shipped()
+    labelled = [each for path in files for each in read(path, sys.stdin.buffer, known)]
+    sentences = [] if guard is None else read_sentences(guard, sys.stdin.buffer, known)
+    return evaluate(labelled, assembled(procedures, retrieval), sentences)
+
+
+def _show(report: Mapping[str, Any], result: Result, *, wrong: bool) -> None:
+    screen.page(_figures(report))
+    screen.line("")
+    for sentence in _sentences(report):
+        screen.line(sentence)
+    if report["confusions"]:
+        screen.line("")
+        screen.page(_confusions(report["confusions"]))
+    if wrong and report["wrong"]:
+        screen.line("")
+        screen.page(_mistaken(report["wrong"]))
+    mistakes = (*result.guard.mistakes, *result.replies.caught) if wrong else ()
+    for each in mistakes:
+        told = f"caught by the rule {each.rule!r}" if each.rule else "not caught"
+        screen.line(screen.plain(f"{each.where} ({each.language}) {told}: {each.sentence}"))
+
+
+def _figures(report: Mapping[str, Any]) -> Table:
+    table = screen.table("", "n", *_COLUMNS.values(), "", numbers=("n", *_COLUMNS.values()))
+    for name, row in (("all", report), *report["per_language"].items()):
+        cells = (_percent(row[key]) if key != "mrr" else _plain(row[key]) for key in _COLUMNS)
+        table.add_row(name, str(row["n"]), *cells, "")
+    return table
+
+
+def _sentences(report: Mapping[str, Any]) -> Iterator[str]:
+    times, guard, replies = report["latency_ms"], report["guard"], report["replies"]
+    yield "classify + retrieve  " + screen.sentence(
+        f"{name} {_plain(value)} ms" for name, value in times.items()
+    )
+    yield "replies              " + screen.sentence(
+        (
+            f"{replies['n']} with {screen.counted(replies['sentences'], 'sentence')}",
+            f"{report['unknown']} to callers of whom nothing is known yet",
+            f"{replies['empty_replies']} empty",
+            f"{replies['caught_in_replies']} caught by the guard",
+        )
+    )
+    yield "guard                " + screen.sentence(
+        (
+            f"{guard['false_catches']} of {guard['own_sentences']} own sentences caught",
+            f"{guard['waiting_caught']} of {guard['waiting_sentences']} caught before their fact",
+            f"{guard['caught']} of {guard['forbidden']} forbidden caught"
+            if guard["forbidden"]
+            else "",
+            f"{guard['harmless_caught']} of {guard['harmless']} harmless caught"
+            if guard["harmless"]
+            else "",
+        )
+    )
+
+
+def _confusions(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = screen.table("label", "n", "right", "taken for", numbers=("n", "right"))
+    for row in rows:
+        taken = ", ".join(
+            f"{each['scenario'] or 'nothing'} {each['n']}×" for each in row["taken_for"]
+        )
+        table.add_row(
+            screen.text(row["label"]), str(row["n"]), str(row["right"]), screen.text(taken)
+        )
+    return table
+
+
+def _mistaken(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = screen.table("id", "label", "taken for", "", "danger", "what was said", numbers=("",))
+    for row in rows:
+        table.add_row(
+            screen.text(f"{row['id']} {row['lang']}"),
+            screen.text(row["label"]),
+            screen.text(row["scenario"] or "nothing"),
+            _percent(row["probability"]),
+            screen.text(row["danger"] or "", "bold red"),
+            screen.text(row["utterance"]),
+        )
+    return table
+
+
+def _percent(value: float | None) -> str:
+    return "—" if value is None else f"{value * 100:.1f} %"
+
+
+def _plain(value: float | None) -> str:
+    return "—" if value is None else f"{value:.3g}"

