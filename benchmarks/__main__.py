@@ -1,6 +1,7 @@
 """`python -m benchmarks`: run the contest and the sweep, print tables, or one JSON object.
 
-`python -m benchmarks telephone` measures the web process instead.
+`python -m benchmarks telephone` measures the web process instead, `slots` what a worker costs
+before its first call.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import contest, machine, markdown, report, sweep, telephone
+from benchmarks import contest, machine, markdown, report, slots, sweep, telephone
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure what is asked for. With `--json` the last line of stdout is the whole result."""
     given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["telephone"]:
-        return telephone.main(given[1:])
+    if given[:1] and given[0] in _OTHERS:
+        return _OTHERS[given[0]](given[1:])
     asked = _parser().parse_args(given)
     result: dict[str, Any] = {"machine": machine.describe()}
     with tempfile.TemporaryDirectory(prefix="callflow-benchmarks-") as scratch:
@@ -36,6 +38,12 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         report.show(result)
     return 0
+
+
+_OTHERS: dict[str, Callable[[list[str]], int]] = {
+    "telephone": telephone.main,
+    "slots": slots.main,
+}
 
 
 def _parser() -> argparse.ArgumentParser:
