@@ -44,7 +44,13 @@ test-model: $(MODEL) ## Run the tests that ask a small real language model
 	CALLFLOW_TEST_REQUIRE_ALL=1 $(BIN)/pytest -n 0 -m model tests/model $(ARGS)
 
 eval: $(INSTALLED) ## Measure how well callers are understood; fails below its floors
-	$(BIN)/callflow eval $(FLOORS) $(ARGS)
+	$(BIN)/callflow eval --floor scenario_accuracy=0.85 --floor en.scenario_accuracy=0.8 \
+		--floor zh.scenario_accuracy=0.8 --floor es.scenario_accuracy=0.8 \
+		--floor danger_recall=0.97 --ceiling danger_false_alarms=0.05 --floor recall_at_3=0.93 \
+		--ceiling guard.false_catches=0 $(ARGS)
+	$(BIN)/callflow eval tests/evaluation/data/blind_utterances.jsonl \
+		--floor scenario_accuracy=0.85 --floor danger_recall=0.97 \
+		--ceiling danger_false_alarms=0.16 --floor recall_at_3=0.93 $(ARGS)
 
 bench: $(INSTALLED) ## Measure: on a quiet machine only
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
 
-FULL_SCAN_ROWS: Final = 20_000
+FULL_SCAN_ROWS: Final = 30_000
 _ROUNDS: Final = 8
 _SAMPLED_FOR_EACH: Final = 64
 # The neighbourhoods that are read for one question: about 6 % of the rows.
