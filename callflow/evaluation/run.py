@@ -19,7 +19,7 @@ from callflow.evaluation.scoring import Answer, Found, Judged
 from callflow.responder.protocol import Responder
 from callflow.sop.corpus import Corpus
 from callflow.sop.library import SopLibrary
-from callflow.sop.protocols import Classifier, Engine, Hit
+from callflow.sop.protocols import Classifier, Engine, Hit, Scored
 
 DEPTH: Final = 10
 """So many chunks are asked for: what comes later counts as not found."""
@@ -113,15 +113,16 @@ def _heard(labelled: Labelled, tried: Tried, parts: Parts) -> tuple[Turn, Answer
         parts.comprehension,
         parts.responder,
     )
-    # Another set of procedures has no names in common with what our call is about.
-    prior = rehearsal.prior(turn.record) if parts.other is None else {}
+    groups = tried.corpus.groups
     with clock:
+        ours = _by_group(labelled, parts.own) if parts.other is not None else {}
+        prior = ours or rehearsal.prior(turn.record)
         hits = tried.search.search(labelled.utterance, labelled.language, DEPTH, prior)
     scenario, probability = scored.likely[0] if scored.likely else (None, 0.0)
-    worked_on, groups = turn.record.scenario_type, tried.corpus.groups
+    worked_on = turn.record.scenario_type
     answer = Answer(
         scenario=scenario,
-        group=groups.get(scenario or ""),
+        group=_likeliest_group(scored, groups, ours),
         probability=probability,
         worked_on=worked_on,
         worked_on_group=parts.own.corpus.groups.get(worked_on or ""),
@@ -130,6 +131,30 @@ def _heard(labelled: Labelled, tried: Tried, parts: Parts) -> tuple[Turn, Answer
         took_ms=clock.ms,
     )
     return turn, answer
+
+
+def _by_group(labelled: Labelled, own: Tried) -> dict[str, float]:
+    """How likely each group is by our own procedures: another set shares no other names with them,
+    and what a call is about by ours is a prior for any search."""
+    shares: dict[str, float] = {}
+    for scenario, share in own.classifier.score(labelled.utterance, labelled.language).likely:
+        group = own.corpus.groups[scenario]
+        shares[group] = shares.get(group, 0.0) + share
+    return shares
+
+
+def _likeliest_group(
+    scored: Scored, groups: Mapping[str, str], ours: Mapping[str, float]
+) -> str | None:
+    """The group of the likeliest topic; with another set, that which both sets together favour."""
+    if not scored.likely:
+        return None
+    if not ours:
+        return groups.get(scored.likely[0][0])
+    shares = dict(ours)
+    for topic, share in scored.likely:
+        shares[groups[topic]] = shares.get(groups[topic], 0.0) + share
+    return max(sorted(shares), key=lambda group: shares[group])
 
 
 class _Clock:
