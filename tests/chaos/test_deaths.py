@@ -127,6 +127,9 @@ def test_every_message_lost_is_made_good(tmp_path: Path) -> None:
 def test_a_message_taken_by_a_worker_that_never_began_is_made_good(tmp_path: Path) -> None:
     with running(tmp_path, workers=1, slots=2, pace_s="0.2") as stack:
         only = stack.stack.processes["w1"]
+        # Who has taken one message waits for the next; its children are present before that.
+        stack.caller_says(_sid(2), 1, "we are stuck please help")
+        assert stack.reply(_sid(2), 1).done
         only.freeze()
         stack.caller_says(_sid(1), 1, "we are stuck please help")
         # The server hands the message to the frozen worker's waiting connection.
