@@ -97,7 +97,11 @@ class Turns:
         if record.understood > record.answered:
             return record
         understood = self.comprehension.read(record).of(record)
-        _still_ours(lease, self.store.note_understood(lease, understood))
+        kept = self.store.note_understood(lease, understood)
+        _still_ours(lease, kept.word)
+        if kept.alerted:
+            # Where life is at risk nobody waits for our words.
+            wake_ring(record.call_sid)
         return understood
 
     def _spoken(self, record: CallRecord, hold: Hold, responder: Responder) -> tuple[str, Piece]:

@@ -51,6 +51,8 @@ class CountingRetriever:
     """Retrieves the same chunk every time and counts how often it was asked."""
 
     asked: int = 0
+    fetches: str | None = None
+    """Why its procedure always fetches a person."""
 
     def search(
         self, utterance: str, language: str, k: int, prior: Mapping[str, float]
@@ -59,7 +61,7 @@ class CountingRetriever:
         return ()
 
     def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:
-        return (CHUNK,)
+        return (CHUNK.model_copy(update={"needs_human": self.fetches}),)
 
 
 class FirstWord:

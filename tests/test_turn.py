@@ -260,3 +260,20 @@ def test_a_transfer_that_was_cut_short_is_made_good_by_whoever_is_woken(call: Pa
 
     assert call.worker(HELLO).run(SID) is TurnOutcome.TRANSFERRED
     assert call.record().handling == "human"
+
+
+def test_where_a_procedure_fetches_a_person_one_is_rung_before_a_word_is_said(call: Parts) -> None:
+    call.retriever.fetches = "fire_smoke is P1"
+    rung: list[bool] = []
+
+    @dataclass
+    class Looks:
+        def respond(self, record: CallRecord, stop: Event) -> Iterator[Piece]:
+            rung.append(call.record().alert is not None)
+            yield Piece("Stay low.", last=True, needs_human=record.fetches_human)
+
+    call.worker(Looks()).run(SID)
+    assert rung == [True]
+    record = call.record()
+    assert record.needs_human == "fire_smoke is P1"
+    assert call.events().count("alerted") == 1

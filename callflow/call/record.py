@@ -180,6 +180,12 @@ class CallRecord(Frozen):
         """True while the caller has said more than has been answered."""
         return self.heard > self.answered
 
+    @property
+    def fetches_human(self) -> str | None:
+        """Why the procedures of this call always fetch a person; None where they need none."""
+        reasons = (chunk.needs_human for chunk in self.retrieved_sop_chunks if not chunk.aside)
+        return next((reason for reason in reasons if reason), None)
+
     def said(self, turn: int, role: Role) -> str | None:
         """What `role` said in `turn`, or None when it has not been said."""
         for entry in reversed(self.conversation_thread):

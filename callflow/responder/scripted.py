@@ -57,7 +57,7 @@ class Reply:
 def plan(record: CallRecord) -> Reply:
     """Return the whole reply to the owed turn, as if nothing of it had been said yet."""
     chunks = record.retrieved_sop_chunks
-    needs_human = next((chunk.needs_human for chunk in chunks if chunk.needs_human), None)
+    needs_human = record.fetches_human
     own = [chunk for chunk in chunks if not chunk.aside]
     if own and all(chunk.silent for chunk in own):
         return Reply((), (), record.sop_step, needs_human)

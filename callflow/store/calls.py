@@ -29,6 +29,7 @@ from callflow.store.outcome import (
     Claimed,
     Commit,
     Committed,
+    Kept,
     Lease,
     Note,
     Release,
@@ -77,9 +78,10 @@ class CallStore(Lines):
 
     def note_understood(
         self, lease: Lease, record: CallRecord, *, now_ms: int | None = None
-    ) -> Note:
+    ) -> Kept:
         """Keep what `record` has understood of the owed turn: language, scenarios, urgency, facts,
-        and the procedures for them, so that no takeover reads the words again."""
+        and the procedures for them, so that no takeover reads the words again. Where these always
+        fetch a person, one is rung from now on."""
         fields = {
             "understood": as_json(record.understood),
             "language": as_json(record.language),
@@ -93,7 +95,11 @@ class CallStore(Lines):
                 record.retrieved_sop_chunks, exclude_defaults=True
             ).decode(),
         }
-        return self._note(lease, "understood", "", fields, now_ms)
+        wanted = record.fetches_human
+        if wanted is not None:
+            fields["needs_human"] = as_json(wanted)
+        word, alerted = self._noted(lease, "understood", "", fields, now_ms, wanted=wanted)
+        return Kept(word, alerted)
 
     def note_draft(
         self,
@@ -107,9 +113,10 @@ class CallStore(Lines):
         """Keep all of the reply to `turn` that has been sent to the caller so far, and say so;
         `lang` is its language."""
         draft = as_json({"turn": turn, "text": text} | ({} if lang is None else {"lang": lang}))
-        return self._note(lease, "drafted", SAID_CHANNEL, {"draft": draft}, now_ms, f"\n{draft}")
+        fields = {"draft": draft}
+        return self._noted(lease, "drafted", SAID_CHANNEL, fields, now_ms, f"\n{draft}")[0]
 
-    def _note(
+    def _noted(
         self,
         lease: Lease,
         what: str,
@@ -117,11 +124,12 @@ class CallStore(Lines):
         fields: Mapping[str, str],
         now_ms: int | None,
         published: str = "",
-    ) -> Note:
+        wanted: str | None = None,
+    ) -> tuple[Note, bool]:
         keys = call_keys(lease.call_sid)
-        (word,) = self._scripts.run(
+        word, *alerted = self._scripts.run(
             "note",
-            (keys.call, keys.journal),
+            (keys.call, keys.journal, keys.shard.rings),
             (
                 moves_row(Event.DRAFT),
                 lease.call_sid,
@@ -129,11 +137,12 @@ class CallStore(Lines):
                 what,
                 channel,
                 published,
+                fresh_alert(wanted),
                 *pairs(fields),
                 clock(now_ms),
             ),
         )
-        return Note(word)
+        return Note(word), alerted == ["alerted"]
 
     def commit(
         self,

@@ -107,6 +107,15 @@ class Commit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What became of what was understood. `alerted`: with it a human is to be rung, before any
+    reply is worded."""
+
+    word: Note
+    alerted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Committed:
     """`alerted`: with this reply a human is to be rung."""
 

@@ -1,9 +1,9 @@
--- Write fields of a turn that is being worked on: what was retrieved, what has been said so far.
--- KEYS  1 call  2 journal
--- ARGV  1 moves  2 CallSid  3 fence  4 what is noted (drafted, retrieved)  5 channel or ''
---       6 what is published behind the CallSid
---       7 …  pairs of field, JSON value  last now_ms or ''
--- Says  noted | fenced | unknown | a refusal of the table
+-- Write fields of a turn that is being worked on: what was understood, what has been said so far.
+-- KEYS  1 call  2 journal  3 rings
+-- ARGV  1 moves  2 CallSid  3 fence  4 what is noted (drafted, understood)  5 channel or ''
+--       6 what is published behind the CallSid  7 a fresh alert as JSON: a human is wanted; or ''
+--       8 …  pairs of field, JSON value  last now_ms or ''
+-- Says  noted, with alerted | calm | fenced | unknown | a refusal of the table
 local state, fence = unpack(redis.call('HMGET', KEYS[1], 'call_state', 'fence'))
 if not state then
   return {'unknown'}
@@ -16,7 +16,7 @@ if row.refuse or fence ~= ARGV[3] then
   return {word}
 end
 local fields, changed = {}, false
-for i = 7, #ARGV - 2, 2 do
+for i = 8, #ARGV - 2, 2 do
   fields[#fields + 1] = ARGV[i]
   fields[#fields + 1] = ARGV[i + 1]
   changed = changed or redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1]
@@ -29,4 +29,4 @@ if changed then
     redis.call('PUBLISH', ARGV[5], ARGV[2] .. ARGV[6])
   end
 end
-return {'noted'}
+return {'noted', alarm(now, ARGV[2], KEYS[1], KEYS[2], KEYS[3], ARGV[7]) and 'alerted' or 'calm'}
