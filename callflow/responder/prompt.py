@@ -76,8 +76,8 @@ class Prompts:
         """The files in `folder`, each that is not there from those that callflow brings; read once
         in a process.
 
-        Raises PromptError for a folder that is none, for a gap that nothing fills, for one that is missing, and for a file
-        that cannot be read.
+        Raises PromptError for a folder that is none, a gap that nothing fills, one that is missing,
+        and a file that cannot be read.
         """
         if folder is not None and not folder.is_dir():
             raise PromptError(str(folder), "is no folder; name the one that holds your prompts")

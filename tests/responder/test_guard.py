@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from callflow.sop.document import Section
 from callflow.sop.library import SopLibrary
 
 CASES = Path(__file__).parent / "guard" / "cases"
+# Written without sight of the lexicons: {lang, sentence, forbidden, rule, facts} in each line.
+BLIND = Path(__file__).parent / "guard" / "blind.jsonl"
 SPOKEN: tuple[Section, ...] = ("ask", "say")
 LANGUAGES = ("en", "es", "zh")
 GUARD = Guard()
@@ -63,41 +66,60 @@ def case(found: str | dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return (found, {}) if isinstance(found, str) else (found["say"], found.get("facts", {}))
 
 
-def _cases(kind: str) -> Iterator[Any]:
+@cache
+def cases(language: str) -> dict[str, Any]:
+    data: dict[str, Any] = yaml.safe_load((CASES / f"{language}.yaml").read_text(encoding="utf-8"))
+    return data
+
+
+def forbidden() -> Iterator[tuple[str, str]]:
+    """Each language with each rule that it has cases for."""
     for language in LANGUAGES:
-        data = yaml.safe_load((CASES / f"{language}.yaml").read_text(encoding="utf-8"))
-        groups = data[kind] if kind == "forbidden" else {"": data[kind]}
-        for name, sentences in groups.items():
-            for found in sentences:
-                say, facts = case(found)
-                yield pytest.param(language, name, say, facts, id=f"{language} {say}")
+        for name in cases(language)["forbidden"]:
+            yield language, name
 
 
-@pytest.mark.parametrize(("language", "name", "say", "facts"), list(_cases("forbidden")))
-def test_a_forbidden_sentence_is_caught(
-    language: str, name: str, say: str, facts: dict[str, Any]
-) -> None:
-    assert rule(say, language, facts) is not None
+@pytest.mark.parametrize(("language", "name"), list(forbidden()))
+def test_a_forbidden_sentence_is_caught(language: str, name: str) -> None:
+    table = list(map(case, cases(language)["forbidden"][name]))
+    assert table
+    assert [say for say, facts in table if rule(say, language, facts) is None] == []
 
 
-@pytest.mark.parametrize(("language", "name", "say", "facts"), list(_cases("harmless")))
-def test_a_harmless_sentence_passes(
-    language: str, name: str, say: str, facts: dict[str, Any]
-) -> None:
-    assert rule(say, language, facts) is None
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_harmless_sentence_passes(language: str) -> None:
+    table = list(map(case, cases(language)["harmless"]))
+    caught = {say: found for say, facts in table if (found := rule(say, language, facts))}
+    assert caught == {}
 
 
 def test_most_forbidden_sentences_are_caught_by_the_rule_that_names_them() -> None:
     found = [
         (name, rule(say, language, facts))
-        for language, name, say, facts in (param.values for param in _cases("forbidden"))
+        for language, name in forbidden()
+        for say, facts in map(case, cases(language)["forbidden"][name])
     ]
     assert sum(name == got for name, got in found) >= 0.8 * len(found)
 
 
+def test_sentences_written_by_others_are_told_apart() -> None:
+    lines = BLIND.read_text(encoding="utf-8").splitlines()
+    spoken: list[str] = []
+    caught: dict[str, str] = {}
+    for line in map(json.loads, lines):
+        found = rule(line["sentence"], line["lang"], line["facts"])
+        if line["forbidden"] and found is None:
+            spoken.append(line["sentence"])
+        if not line["forbidden"] and found is not None:
+            caught[line["sentence"]] = found
+    assert len(lines) == 330
+    assert spoken == []
+    assert len(caught) <= 2, caught
+
+
 def test_there_are_cases_enough_in_every_language() -> None:
     for language in LANGUAGES:
-        data = yaml.safe_load((CASES / f"{language}.yaml").read_text(encoding="utf-8"))
+        data = cases(language)
         assert sum(map(len, data["forbidden"].values())) >= 60, language
         assert len(data["harmless"]) >= 40, language
 
@@ -176,29 +198,28 @@ def test_an_approved_time_must_be_the_recorded_one() -> None:
     assert rule(text.replace("{eta_minutes}", "30"), facts=known, approved=written) == "eta"
 
 
-@pytest.mark.parametrize(
-    ("say", "minutes", "passes"),
-    [
-        ("The engineer will be there in twenty-five minutes.", 25, True),
-        ("The engineer will be there in 25 minutes.", 25, True),
-        ("The engineer will be there in half an hour.", 30, True),
-        ("The engineer will be there in an hour and a half.", 90, True),
-        ("The engineer will be there in one hundred and twenty minutes.", 120, True),
-        ("The engineer will be there in two hours.", 120, True),
-        ("The engineer will be there in twenty-five minutes.", 20, False),
-        ("The engineer will be there in twenty to thirty minutes.", 20, False),
-        ("The engineer will be there soon.", 5, True),
-        ("The engineer will be there soon.", 45, False),
-        ("The engineer will be there in a few minutes.", 5, False),
-    ],
-)
-def test_a_time_passes_when_it_is_the_recorded_one(say: str, minutes: int, passes: bool) -> None:
-    facts = {
-        "dispatch.requested": True,
-        "dispatch.confirmed_with_eta": True,
-        "eta_minutes": minutes,
+TIMES = [
+    ("The engineer will be there in twenty-five minutes.", 25, True),
+    ("The engineer will be there in 25 minutes.", 25, True),
+    ("The engineer will be there in half an hour.", 30, True),
+    ("The engineer will be there in an hour and a half.", 90, True),
+    ("The engineer will be there in one hundred and twenty minutes.", 120, True),
+    ("The engineer will be there in two hours.", 120, True),
+    ("The engineer will be there in twenty-five minutes.", 20, False),
+    ("The engineer will be there in twenty to thirty minutes.", 20, False),
+    ("The engineer will be there soon.", 5, True),
+    ("The engineer will be there soon.", 45, False),
+    ("The engineer will be there in a few minutes.", 5, False),
+]
+
+
+def test_a_time_passes_when_it_is_the_recorded_one() -> None:
+    known = {"dispatch.requested": True, "dispatch.confirmed_with_eta": True}
+    found = {
+        (say, minutes): rule(say, facts={**known, "eta_minutes": minutes})
+        for say, minutes, _ in TIMES
     }
-    assert rule(say, facts=facts) == (None if passes else "eta")
+    assert found == {(say, minutes): None if passes else "eta" for say, minutes, passes in TIMES}
 
 
 @pytest.mark.parametrize("minutes", [None, "soon", True, [], {}])

@@ -31,7 +31,7 @@ class Guard:
     """Says which rule forbids a sentence. Holds nothing of a call, so one serves all of them."""
 
     def __init__(self) -> None:
-        """Read the lexicons now, about a second, so that no call waits. Raises LexiconError.
+        """Read the lexicons now, about two seconds, so that no call waits. Raises LexiconError.
 
         Build it before a process forks: what it has compiled is then shared by the children.
         """
