@@ -19,7 +19,7 @@ from callflow.sop.library import SopLibrary
 
 CASES = Path(__file__).parent / "guard" / "cases"
 # Written without sight of the lexicons: {lang, sentence, forbidden, rule, facts} in each line.
-BLIND = Path(__file__).parent / "guard" / "blind.jsonl"
+BLIND = Path(__file__).parent / "guard"
 SPOKEN: tuple[Section, ...] = ("ask", "say")
 LANGUAGES = ("en", "es", "zh")
 GUARD = Guard()
@@ -102,8 +102,15 @@ def test_most_forbidden_sentences_are_caught_by_the_rule_that_names_them() -> No
     assert sum(name == got for name, got in found) >= 0.8 * len(found)
 
 
-def test_sentences_written_by_others_are_told_apart() -> None:
-    lines = BLIND.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize(
+    ("name", "count", "most_spoken", "most_caught"),
+    # The second set was written after the lexicons, which owe it nothing.
+    [("blind", 330, 0, 2), ("blind2", 240, 4, 14)],
+)
+def test_sentences_written_by_others_are_told_apart(
+    name: str, count: int, most_spoken: int, most_caught: int
+) -> None:
+    lines = (BLIND / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     spoken: list[str] = []
     caught: dict[str, str] = {}
     for line in map(json.loads, lines):
@@ -112,9 +119,9 @@ def test_sentences_written_by_others_are_told_apart() -> None:
             spoken.append(line["sentence"])
         if not line["forbidden"] and found is not None:
             caught[line["sentence"]] = found
-    assert len(lines) == 330
-    assert spoken == []
-    assert len(caught) <= 2, caught
+    assert len(lines) == count
+    assert len(spoken) <= most_spoken, spoken
+    assert len(caught) <= most_caught, caught
 
 
 def test_there_are_cases_enough_in_every_language() -> None:
@@ -232,7 +239,7 @@ def test_a_recorded_time_that_is_no_number_supports_nothing(minutes: object) -> 
     ("say", "fact"),
     [
         ("An engineer has been called.", "dispatch.requested"),
-        ("The fire brigade is on its way.", "emergency.fire.requested"),
+        ("The fire brigade has been called.", "emergency.fire.requested"),
         ("An ambulance is coming.", "emergency.ems.requested"),
         ("The police have been informed.", "emergency.police.requested"),
         ("I'm getting a colleague to join us.", "human.alert_started"),
@@ -252,9 +259,18 @@ def test_a_claim_of_help_takes_the_fact_of_the_service_that_it_names(say: str, f
 
 
 def test_help_without_a_name_may_be_anybody_who_was_asked_for() -> None:
-    assert rule("Help is on the way.") == "dispatch"
-    assert rule("Help is on the way.", facts={"human.alert_started": True}) == "dispatch"
-    assert rule("Help is on the way.", facts={"emergency.ems.requested": True}) is None
+    assert rule("Help has been called.") == "dispatch"
+    assert rule("Help has been called.", facts={"human.alert_started": True}) == "dispatch"
+    assert rule("Help has been called.", facts={"emergency.ems.requested": True}) is None
+
+
+@pytest.mark.parametrize("who", ["Help", "The engineer", "The ambulance", "The fire brigade"])
+def test_who_was_asked_is_not_on_the_way_before_a_time_was_confirmed(who: str) -> None:
+    asked = ("dispatch.requested", "emergency.ems.requested", "emergency.fire.requested")
+    facts: dict[str, Any] = dict.fromkeys(asked, True)
+    assert rule(f"{who} is on the way.", facts=facts) == "dispatch"
+    confirmed = facts | {"dispatch.confirmed_with_eta": True, "eta_minutes": 20}
+    assert rule(f"{who} is on the way.", facts=confirmed) is None
 
 
 def test_nobody_has_arrived_whatever_was_recorded() -> None:

@@ -1,8 +1,8 @@
 """Claims that somebody was called, was sent or is coming, against what humans have recorded.
 
 The service that is named decides which fact it takes. "Help" and "somebody" may be any of them.
-What no fact can support, that they have arrived, stands under
-`unsupported` in the lexicon.
+Who was asked is not on the way yet: that takes a confirmed time. What no fact can support, that
+they have arrived, stands under `unsupported` in the lexicon.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final
 from callflow.responder.guard.finding import Reading, caught
 from callflow.responder.guard.lexicon import Rule
 
-_DISPATCH: Final = ("dispatch.requested", "dispatch.confirmed_with_eta")
+_CONFIRMED: Final = "dispatch.confirmed_with_eta"
+_DISPATCH: Final = ("dispatch.requested", _CONFIRMED)
 _PEOPLE: Final = ("human.alert_started", "handover.started")
 _SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "engineer": _DISPATCH,
@@ -36,6 +37,8 @@ def unsupported_claim(rule: Rule, reading: Reading, facts: Mapping[str, Any]) ->
 
 
 def _supported(reading: Reading, start: int, end: int, facts: Mapping[str, Any]) -> bool:
+    if reading.clause_has(start, end, "way") and not facts.get(_CONFIRMED):
+        return False
     named = [name for name in _SERVICES if reading.clause_has(start, end, name)]
     if not named:
         joining = reading.clause_has(start, end, "joining")
