@@ -7,6 +7,9 @@ connection would read each other's answers.
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -157,7 +160,26 @@ def shelf() -> Shelf[Engine]:
     EncoderMissing and IndexFolderUnusable.
     """
     how, folder = retrieval(), index_dir()
-    return Shelf(settings().sop_dir, library(), lambda found: engine(found, how, folder))
+
+    def build(found: SopLibrary) -> Engine:
+        if how == "semantic" and found is not first:
+            _index_elsewhere()
+        return engine(found, how, folder)
+
+    first = library()
+    return Shelf(settings().sop_dir, first, build)
+
+
+def _index_elsewhere() -> None:
+    """Build the index in a process of its own, with what the machine has to spare: in this one a
+    caller is being answered. Another worker that does the same waits, and finds it built."""
+    niced = ["nice", "-n", "15"] if shutil.which("nice") else []
+    subprocess.run(
+        [*niced, sys.executable, "-m", "callflow", "sop", "index", "--json"],
+        stdout=subprocess.DEVNULL,
+        # Where it fails the engine is built here, and says why that cannot be done.
+        check=False,
+    )
 
 
 @cache

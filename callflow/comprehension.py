@@ -7,7 +7,7 @@ read the words again, and answers from the same procedures.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from callflow.call.facts import merged
@@ -22,6 +22,13 @@ from callflow.understanding.preload import preload
 
 NEAR: Final = 3
 """So many procedures are looked for that are near to the words, beside what the call is about."""
+
+
+HURT: Final = "ask_injury"
+"""Who says yes to this has told a danger, in however few words."""
+
+FOREIGN: Final = "language_barrier"
+"""What a call is not about that goes on in the language which the caller wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +77,14 @@ class Comprehension:
         language = asked_for(said) or detect(said, primary_language(record.language))
         if primary_language(record.language) == language:
             language = record.language
-        learned = learn(said, primary_language(language), asked(record))
-        found = triage(signs(engine, said, language), Triage.of(record), engine.urgencies)
+        question = asked(record)
+        learned = learn(said, primary_language(language), question)
+        heard = signs(engine, said, language)
+        if question == HURT and learned.get("injured") is True:
+            heard = replace(heard, told=frozenset({"medical"}))
+        if language != record.language:
+            heard = _without(heard, FOREIGN)
+        found = triage(heard, Triage.of(record), engine.urgencies)
         chunks = _chunks(engine.retriever, said, language, found, record)
         return Understood(turn, language, found, merged(record.facts, learned), chunks)
 
@@ -84,6 +97,11 @@ def signs(engine: Engine, said: str, language: str) -> Signs:
         released=all_clear(said),
         silent=not any(letter.isalnum() for letter in said),
     )
+
+
+def _without(heard: Signs, scenario: str) -> Signs:
+    likely = tuple(each for each in heard.scored.likely if each[0] != scenario)
+    return replace(heard, scored=replace(heard.scored, likely=likely))
 
 
 def _chunks(

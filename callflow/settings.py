@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -34,7 +35,7 @@ MONTH_S = 30 * 24 * 3600.0
 SCRIPT_S = 1.0
 """What is left of a turn for the procedure's script when every model has failed."""
 
-_MODEL = r"^(openai|anthropic|bedrock):\S+$"
+_MODEL = re.compile(r"(openai|anthropic|bedrock):\S+")
 
 STATE_SCHEMES = ("redis", "rediss", "unix")
 QUEUE_SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
@@ -101,13 +102,13 @@ class Settings(BaseModel):
     responder: Literal["scripted", "echo"] = "scripted"
     """Who words the reply: the procedure's script (behind a model, where one is named), or an echo
     for measuring callflow itself."""
-    model: str | None = Field(None, pattern=_MODEL)
+    model: str | None = None
     """The language model that words replies: `openai:NAME` (any compatible endpoint),
     `anthropic:NAME` or `bedrock:NAME`. None: the procedure's script alone."""
     model_url: str | None = None
     """Where the model is served; None: where its maker serves it."""
     model_key: SecretStr | None = None
-    model_2: str | None = Field(None, pattern=_MODEL)
+    model_2: str | None = None
     """A second model, asked when the first one fails."""
     model_2_url: str | None = None
     model_2_key: SecretStr | None = None
@@ -146,6 +147,16 @@ class Settings(BaseModel):
         if self.model_2 and not self.model:
             raise ValueError("CALLFLOW_MODEL_2 is a second model: name the first in CALLFLOW_MODEL")
         return self
+
+    @field_validator("model", "model_2")
+    @classmethod
+    def _names_a_model(cls, model: str | None) -> str | None:
+        if model is not None and not _MODEL.fullmatch(model):
+            raise ValueError(
+                "is no model: write who made its interface and its name, such as openai:NAME (any "
+                "compatible endpoint, see CALLFLOW_MODEL_URL), anthropic:NAME or bedrock:NAME"
+            )
+        return model
 
     @field_validator("redis_url", "broker_url")
     @classmethod

@@ -284,3 +284,51 @@ def test_who_speaks_another_language_gets_the_procedure_in_it() -> None:
 def test_reading_twice_says_the_same() -> None:
     record = call(("caller", "hay humo y somos tres, un niño"))
     assert COMPREHENSION.read(record) == COMPREHENSION.read(record)
+
+
+def hurt(answer: str, language: str = "en") -> CallRecord:
+    """The call after this was said to the question whether anybody is hurt."""
+    first = call(("caller", "we are stuck in the lift"), language=language)
+    begun = COMPREHENSION.read(first).of(first)
+    question = next(
+        line.text
+        for chunk in begun.retrieved_sop_chunks
+        for line in chunk.sentences
+        if line.id == "ask_injury"
+    )
+    then = call(
+        ("caller", "we are stuck in the lift"),
+        ("agent", question),
+        ("caller", answer),
+        language=language,
+        open_scenarios=begun.open_scenarios,
+        scenario_type=begun.scenario_type,
+        urgency=begun.urgency,
+        retrieved_sop_chunks=begun.retrieved_sop_chunks,
+    )
+    return COMPREHENSION.read(then).of(then)
+
+
+@pytest.mark.parametrize(
+    ("answer", "language"), [("yes", "en"), ("sí", "es"), ("是的", "zh"), ("yes one person", "en")]
+)
+def test_a_yes_to_whether_anybody_is_hurt_fetches_help(answer: str, language: str) -> None:
+    after = hurt(answer, language)
+    assert after.facts["injured"] is True
+    assert after.scenario_type == "medical"
+    assert after.urgency == "P1"
+    assert after.fetches_human
+
+
+@pytest.mark.parametrize(("answer", "language"), [("no", "en"), ("nadie", "es"), ("没有", "zh")])
+def test_a_no_to_whether_anybody_is_hurt_changes_nothing_else(answer: str, language: str) -> None:
+    after = hurt(answer, language)
+    assert after.facts["injured"] is False
+    assert after.open_scenarios == ("entrapment_standard",)
+
+
+def test_a_language_that_we_speak_is_no_barrier() -> None:
+    record = call(("caller", "sorry can you speak spanish please"))
+    understood = COMPREHENSION.read(record)
+    assert understood.language == "es"
+    assert "language_barrier" not in understood.triage.open

@@ -55,7 +55,7 @@ class Sentence(Frozen):
     `only_after` names the fact that must be known before the sentence may be spoken
     (`dispatch.requested`); None means that it may be spoken at any time. `forbids` (in a `never`
     section) names the ids of sentences that this rule keeps from being spoken. `learns` is the fact
-    that a question asks for.
+    that a question asks for; `until`, the one that makes a sentence untrue.
     """
 
     id: str
@@ -63,6 +63,7 @@ class Sentence(Frozen):
     only_after: str | None = None
     forbids: tuple[str, ...] = ()
     learns: str | None = None
+    until: str | None = None
 
 
 class SopChunk(Frozen):

@@ -117,9 +117,12 @@ def silent(record: CallRecord) -> bool:
 def _lines(record: CallRecord) -> Iterator[tuple[SopChunk, Sentence]]:
     chunks = record.retrieved_sop_chunks
     barred = {name for chunk in chunks for rule in chunk.sentences for name in rule.forbids}
+    facts = known(record)
     # What the call is about comes first: an id means its sentence, not that of a neighbour.
     for chunk in sorted(chunks, key=lambda chunk: chunk.aside):
-        yield from ((chunk, line) for line in chunk.sentences if line.id not in barred)
+        for line in chunk.sentences:
+            if line.id not in barred and not (line.until and facts.get(line.until)):
+                yield chunk, line
 
 
 def _missing(line: Sentence, text: str, facts: Mapping[str, Any]) -> str | None:

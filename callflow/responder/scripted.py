@@ -161,6 +161,8 @@ class _Script:
             return ""
         if sentence.only_after is not None and not facts.get(sentence.only_after):
             return ""
+        if sentence.until is not None and facts.get(sentence.until):
+            return ""
         return _filled(sentence.text, facts)
 
     def _last_said(self, text: str) -> int | None:

@@ -4,7 +4,8 @@
 
     - [calling_engineer] I've asked for an engineer. {after: dispatch.requested}
 
-`{learns: people}` says which fact a question asks for: once that is known it is not asked. The id
+`{until: fact}` silences a sentence once that fact is known. `{learns: people}` says which fact a
+question asks for: once that is known it is not asked. The id
 in brackets and the condition in braces may both be left out; a bullet that is an id alone
 takes the text of the shared phrase of that name. Notes for people stand above the first language
 or in `<!-- comments -->`; any other text in a section is refused, for it would never be spoken.
@@ -42,7 +43,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FACT = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _EMPHASIS = re.compile(r"\*\*|__|`")
-_CONDITIONS = ("after", "forbids", "learns")
+_CONDITIONS = ("after", "forbids", "learns", "until")
 BULLET, TEXT = 0, -1
 """What a line may be besides a heading of level 1 to 6."""
 
@@ -63,6 +64,7 @@ class Bullet:
     after: str | None = None
     forbids: tuple[str, ...] = ()
     learns: str | None = None
+    until: str | None = None
 
 
 def read_body(
@@ -204,6 +206,8 @@ def _with_condition(source: Source, bullet: Bullet, condition: str) -> Bullet:
                 bullet = _after(source, bullet, value)
             case "learns":
                 bullet = _learns(source, bullet, value)
+            case "until":
+                bullet = _until(source, bullet, value)
             case _:
                 bullet = _forbids(source, bullet, value)
     return bullet
@@ -212,12 +216,22 @@ def _with_condition(source: Source, bullet: Bullet, condition: str) -> Bullet:
 def _after(source: Source, bullet: Bullet, fact: str) -> Bullet:
     if bullet.section == "never" or bullet.after:
         source.fail(bullet.line, "{after: …} is for one fact, and for a sentence that is spoken")
+    return replace(bullet, after=_fact(source, bullet, fact))
+
+
+def _until(source: Source, bullet: Bullet, fact: str) -> Bullet:
+    if bullet.section == "never" or bullet.until:
+        source.fail(bullet.line, "{until: …} is for one fact, and for a sentence that is spoken")
+    return replace(bullet, until=_fact(source, bullet, fact))
+
+
+def _fact(source: Source, bullet: Bullet, fact: str) -> str:
     if not _FACT.fullmatch(fact):
         source.fail(bullet.line, f"{fact!r} is no fact; write one such as dispatch.requested")
     hint = did_you_mean(fact, KNOWN_FACTS)
     if fact not in KNOWN_FACTS and "mean" in hint:
         source.fail(bullet.line, f"unknown fact {fact!r}{hint}")
-    return replace(bullet, after=fact)
+    return fact
 
 
 def _learns(source: Source, bullet: Bullet, fact: str) -> Bullet:

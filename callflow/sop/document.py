@@ -36,13 +36,18 @@ class Shared:
 
     def condition(self, name: str) -> str | None:
         """Return the fact that a shared phrase waits for, in whichever language it is given."""
-        found = (known.only_after for (_, key), known in self.phrases.items() if key == name)
-        return next((fact for fact in found if fact), None)
+        return next((each.only_after for each in self._of(name) if each.only_after), None)
 
     def learns(self, name: str) -> str | None:
         """Return the fact that a shared question asks for, in whichever language it is given."""
-        found = (known.learns for (_, key), known in self.phrases.items() if key == name)
-        return next((fact for fact in found if fact), None)
+        return next((each.learns for each in self._of(name) if each.learns), None)
+
+    def until(self, name: str) -> str | None:
+        """Return the fact that silences a shared phrase, in whichever language it is given."""
+        return next((each.until for each in self._of(name) if each.until), None)
+
+    def _of(self, name: str) -> list[Sentence]:
+        return [known for (_, key), known in self.phrases.items() if key == name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,7 @@ def parse_shared(path: Path, data: bytes, base: Shared) -> Shared:
             only_after=after,
             forbids=bullet.forbids,
             learns=bullet.learns or base.learns(bullet.id),
+            until=bullet.until or base.until(bullet.id),
         )
     return Shared(phrases, never)
 
@@ -209,6 +215,7 @@ def _with_inherited_conditions(
 ) -> list[Bullet]:
     after: dict[str, str] = {}
     learns: dict[str, str] = {}
+    until = {bullet.id: bullet.until for bullet in bullets if bullet.until}
     for bullet in bullets:
         if bullet.after and after.setdefault(bullet.id, bullet.after) != bullet.after:
             source.fail(
@@ -225,6 +232,7 @@ def _with_inherited_conditions(
             bullet,
             after=bullet.after or after.get(bullet.id) or shared.condition(bullet.id),
             learns=bullet.learns or learns.get(bullet.id) or shared.learns(bullet.id),
+            until=bullet.until or until.get(bullet.id) or shared.until(bullet.id),
         )
         for bullet in bullets
     ]
@@ -275,6 +283,7 @@ def _sections(
                     only_after=bullet.after,
                     forbids=bullet.forbids,
                     learns=bullet.learns,
+                    until=bullet.until,
                 )
                 for bullet in bullets
                 if bullet.language == language and bullet.section == section

@@ -66,7 +66,9 @@ def check(folder: Path) -> list[SopError]:
             _add(seen, parse_document(path, data, shared))
         except SopError as error:
             problems.append(error)
-    known = {*seen, *_documents(shipped, shared)}
+    # What a damaged document is called is no fault of the file beside it.
+    named = {path.stem for path, _ in _procedures(own)}
+    known = {*seen, *named, *_documents(shipped, shared)}
     for path, data in own.items():
         try:
             _callers_of(path, data, known)

@@ -68,7 +68,8 @@ class Shelf(Generic[Built]):
         except CallflowError as error:
             log.error("the procedures stay as they were: %s", error)
         else:
-            log.info("the procedures of %s were read anew", self._own_dir)
+            # A warning, since one who changes procedures wants to see it at any log level.
+            log.warning("the procedures of %s were read anew", self._own_dir)
 
 
 def _signature(folder: Path | None) -> _Signature:

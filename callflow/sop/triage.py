@@ -62,10 +62,12 @@ class Triage:
 @dataclass(frozen=True, slots=True)
 class Signs:
     """What one utterance gives. `dangers`: names of `call/facts.py` DANGERS that were heard, and
-    not denied; `released`: an explicit all-clear; `silent`: nothing was said."""
+    not denied; `told`: those that answer our question, and need no other evidence; `released`: an
+    explicit all-clear; `silent`: nothing was said."""
 
     scored: Scored
     dangers: frozenset[str] = frozenset()
+    told: frozenset[str] = frozenset()
     released: bool = False
     silent: bool = False
 
@@ -81,9 +83,15 @@ def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Tr
     known = [name for name in before.open if name != SILENT_SCENARIO]
     if signs.released:
         known = [name for name in known if urgencies.get(name) == "P1"]
-        return _ranked([RELEASED, *known], Triage(), urgencies)
+        return _ranked([_over(signs, urgencies), *known], Triage(), urgencies)
     fresh = _opened(signs, known, urgencies)
     return _ranked([*fresh, *(name for name in known if name not in fresh)], before, urgencies)
+
+
+def _over(signs: Signs, urgencies: Mapping[str, Urgency]) -> str:
+    """What a call is about that is over: a mistake, where that is what was said, else a release."""
+    name, share = signs.scored.likely[0] if signs.scored.likely else ("", 0.0)
+    return name if share >= CLEAR and urgencies.get(name) in ("P4", "P5") else RELEASED
 
 
 def _opened(signs: Signs, known: list[str], urgencies: Mapping[str, Urgency]) -> list[str]:
@@ -92,6 +100,7 @@ def _opened(signs: Signs, known: list[str], urgencies: Mapping[str, Urgency]) ->
     needed = CLEAR if known else LIKELY
     best = likely[0][1] if likely else 0.0
     found = [name for name, p in likely if p >= needed and (not known or p >= best / 2)]
+    found += [SCENARIO_OF[danger] for danger in sorted(signs.told)]
     shares = dict(likely)
     hinted = [SCENARIO_OF[danger] for danger in sorted(signs.dangers)]
     for name in hinted:

@@ -242,3 +242,16 @@ def test_a_draft_of_another_turn_changes_nothing(scenario: str, turn: int, step:
     call = record(scenario, answered=turn, sop_step=step)
     old = call.model_copy(update={"draft": Draft(turn=turn, text="You've reached")})
     assert reply(old) == reply(call)
+
+
+def test_who_waits_for_a_time_is_told_it_and_not_that_nobody_knows_it() -> None:
+    asked = {"dispatch.requested": True}
+    waiting = record("eta_callback", answered=1, recorded=asked)
+    assert "I'm waiting for a time." in text_of(waiting)
+    told = asked | {"dispatch.confirmed_with_eta": True, "eta_minutes": 12}
+    call = record("eta_callback", answered=1, recorded=told)
+    assert "estimate is 12 minutes" in text_of(call)
+    for _ in range(6):
+        assert "waiting for a time" not in text_of(call)
+        assert "don't have an arrival time" not in text_of(call)
+        call = after(call)

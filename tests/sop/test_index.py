@@ -162,7 +162,7 @@ def test_facts_are_plain_json(tmp_path: Path) -> None:
 def test_neighbourhoods_find_nearly_all_that_a_full_comparison_finds() -> None:
     chance = np.random.default_rng(5)
     homes = chance.normal(size=(300, 16))
-    rows = homes[chance.integers(0, 300, size=21_000)] + 0.4 * chance.normal(size=(21_000, 16))
+    rows = homes[chance.integers(0, 300, size=31_000)] + 0.4 * chance.normal(size=(31_000, 16))
     vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
     found = neighbourhoods(vectors)
     assert found is not None

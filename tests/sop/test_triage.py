@@ -114,9 +114,10 @@ SIGNS = st.builds(
         ).map(lambda each: tuple(sorted(each, key=lambda one: -one[1]))),
         st.floats(0, 1),
     ),
-    st.frozensets(st.sampled_from(DANGERS), max_size=3),
-    st.booleans(),
-    st.booleans(),
+    dangers=st.frozensets(st.sampled_from(DANGERS), max_size=3),
+    told=st.frozensets(st.sampled_from(DANGERS), max_size=1),
+    released=st.booleans(),
+    silent=st.booleans(),
 )
 
 
@@ -144,3 +145,15 @@ def test_a_key_phrase_and_a_word_for_a_danger_raise_whatever_else_was_said_aroun
     scored = Scored((("entrapment_standard", 0.98),), 0.01, ("fire_smoke",))
     assert _after(Signs(scored, frozenset({"smoke"}))).urgency == "P1"
     assert _after(Signs(scored)).urgency == "P3"
+
+
+def test_a_danger_that_answers_our_question_needs_no_other_evidence() -> None:
+    found = _after(Signs(Scored(), told=frozenset({"medical"})), "entrapment_standard")
+    assert found == Triage("medical", ("medical", "entrapment_standard"), "P1")
+
+
+def test_who_says_that_it_was_a_mistake_is_not_told_how_to_leave() -> None:
+    mistake = Signs(Scored((("accidental_press", 0.9),)), released=True)
+    assert _after(mistake, "entrapment_standard") == Triage(
+        "accidental_press", ("accidental_press",), "P5"
+    )
