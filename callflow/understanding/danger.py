@@ -15,6 +15,7 @@ from callflow.understanding.lexicon import Match, shipped
 from callflow.understanding.text import Heard, hear, heard_from
 
 _FILES: Final = ("danger_en", "danger_es", "danger_zh")
+_AROUND: Final = frozenset(("fire", "smoke", "water"))
 # Sections such as `not_violence` take words away from one danger alone: "hit her head".
 _NOT: Final = "not_"
 _MASK: Final = "-"
@@ -32,7 +33,26 @@ def dangers(text: str, language: str) -> frozenset[str]:
     return frozenset(match.section for match in _reported(hear(text)))
 
 
+def spoken_of(heard: Heard) -> list[Match]:
+    """Return every mention of a danger, denied or not."""
+    return _mentioned(heard)[1]
+
+
+def denied(heard: Heard) -> bool:
+    """True when fire, smoke or water is denied and no danger reported: "there is no smoke".
+
+    That nobody is hurt says nothing about smoke.
+    """
+    heard, found = _mentioned(heard)
+    return any(m.section in _AROUND for m in found) and not affirmed(heard, found)
+
+
 def _reported(heard: Heard) -> list[Match]:
+    return affirmed(*_mentioned(heard))
+
+
+def _mentioned(heard: Heard) -> tuple[Heard, list[Match]]:
+    """The mentions, and the words without those that were taken away."""
     lexicon = shipped(*_FILES)
     found = lexicon.find(heard)
     masks = [m for m in found if m.section == _MASK]
@@ -40,13 +60,13 @@ def _reported(heard: Heard) -> list[Match]:
         heard = _without(heard, masks)
         found = lexicon.find(heard)
     not_so = [m for m in found if m.section.startswith(_NOT)]
-    reported = (
+    mentioned = [
         m
         for m in found
         if m.section in DANGERS
         and not any(n.section == _NOT + m.section and n.start <= m.start < n.end for n in not_so)
-    )
-    return affirmed(heard, reported)
+    ]
+    return heard, mentioned
 
 
 def _without(heard: Heard, masks: list[Match]) -> Heard:

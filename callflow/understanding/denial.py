@@ -53,6 +53,10 @@ _REACH_SUPPOSED: Final = frozenset(
 _THINKING: Final = frozenset(("think", "believe"))
 _AFTER_THINKING: Final = frozenset(listed("there is are it he she they we i anyone anybody am"))
 _JOINING: Final = frozenset(("or", "nor", "ni", "o", "u", "或", "者", "和", "跟", "也", "、"))
+# After "no" they begin a statement: "no we are stuck", 没有我们被困了.
+_SUBJECTS: Final = frozenset(listed("i we they he she it")) | set("我他她")
+# "No he sangrado" is Spanish; "no he collapsed" is English, and reports.
+_PARTICIPLES: Final = ("ado", "ido", "cho", "to")
 _MOST: Final = 7
 
 _REACHES: Final = {
@@ -103,6 +107,8 @@ def _walk(
     while place < len(tokens) and steps < _MOST:
         word = tokens[place]
         if place in ends:
+            if word in _SUBJECTS and not thinking and reach is not _REACH_SUPPOSED:
+                break
             after = ends[place]
             denied.update(range(place, after))
             if after < len(tokens) and tokens[after] in _JOINING:
@@ -115,6 +121,12 @@ def _walk(
         if word in MARKS:
             break
         thinking = thinking or word in _THINKING
+        if (
+            word == "he"
+            and reach is _REACHES["no"]
+            and not "".join(tokens[place + 1 : place + 2]).endswith(_PARTICIPLES)
+        ):
+            break
         if word not in reach and not (thinking and word in _AFTER_THINKING):
             break
         place += 1

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from callflow.call.facts import VULNERABLE
+from callflow.call.facts import DANGERS, VULNERABLE
 from callflow.understanding.allclear import all_clear
-from callflow.understanding.danger import dangers
+from callflow.understanding.answers import plain_answer
+from callflow.understanding.danger import dangers, denied, spoken_of
 from callflow.understanding.denial import denied_places
 from callflow.understanding.lexicon import Match, shipped
 from callflow.understanding.people import people
@@ -52,10 +53,20 @@ _ANSWERED: Final[dict[str, tuple[str, Any, Any]]] = {
 # What is a denial, an answer, or no statement of its own; a denial before it takes nothing back.
 _WORDED: Final = frozenset(
     listed(
-        "hurt_no trapped_no lights_no doors_no place_wrong outside yes no hedged fine limb "
+        "hurt_no trapped_no lights_no doors_no place_wrong outside hedged fine calm limb "
         "callback somebody_else"
     )
 )
+_SHORT: Final = 8
+_ENDS: Final = ((), (",",), ("?",))
+# What tells of something else when another fact was asked about.
+_TELLING: Final = frozenset(("lights", "lights_no", "doors", "doors_no"))
+_ABOUT: Final = {
+    "injured": frozenset(("hurt", "medical", "limb", "violence")),
+    "danger": frozenset((*DANGERS, "hurt")),
+    "lights": frozenset(("lights", "lights_no")),
+    "doors_open": frozenset(("doors", "doors_no", "forcing_doors")),
+}
 _FLAGS: Final = (
     ("lights", "lights", "lights_no"),
     ("doors_open", "doors", "doors_no"),
@@ -76,11 +87,14 @@ def learn(text: str, language: str, asked: str | None) -> dict[str, Any]:
     learned: dict[str, Any] = {}
     if heard.tokens:
         states = shipped("states").find(heard)
-        learned = _answered(states, len(heard.tokens), asked)
-        denied = denied_places(heard, [m for m in states if m.section not in _WORDED])
-        learned |= _flags(states, denied)
-        learned |= _health(states, denied, asked)
+        learned = _answered(heard, states, asked)
+        hurt_only = learned.get("injured") is True and len(heard.tokens) <= _SHORT
+        denied_at = denied_places(heard, [m for m in states if m.section not in _WORDED])
+        learned |= _flags(states, denied_at)
+        learned |= _health(states, denied_at, asked)
         learned |= _values(heard, states, asked)
+        if hurt_only:
+            learned.pop("people", None)  # "yes two of us" counts who is hurt
     if all_clear(text):
         learned |= {"trapped": False, "inside": False}
     if found := sorted(dangers(text, language)):
@@ -101,22 +115,38 @@ def _values(heard: Heard, states: list[Match], asked: str | None) -> dict[str, A
     return {fact: value for fact, value in values.items() if value is not None}
 
 
-def _answered(said: list[Match], size: int, asked: str | None) -> dict[str, Any]:
-    """What a plain yes or no says; both, or a doubt, say nothing."""
-    if asked not in _ANSWERED:
+def _answered(heard: Heard, said: list[Match], asked: str | None) -> dict[str, Any]:
+    """What a plain yes or no says; a doubt says nothing."""
+    if asked not in _ANSWERED or any(m.section == "hedged" for m in said):
         return {}
     fact, yes, no = _ANSWERED[asked]
-    sections = {m.section for m in said if m.start <= 2}
-    if "hedged" in {m.section for m in said}:
-        return {}
-    value = None
-    if "no" in sections:
-        value = no
-    elif "yes" in sections or any(m.section == "yes_alone" and m.end == size for m in said):
-        value = yes
-    elif asked in _HURTING and "fine" in sections:
-        value = False
+    answer = plain_answer(heard, fact, _elsewhere(heard, said, fact))
+    if answer is None:
+        well = _is_well(heard, said) if fact == "injured" else fact == "danger" and denied(heard)
+        answer = False if well else None
+    value = None if answer is None else (yes if answer else no)
     return {} if value is None else {fact: value}
+
+
+def _elsewhere(heard: Heard, said: list[Match], fact: str) -> set[int]:
+    """The tokens that tell of other things than `fact`; who is where and with whom fits any."""
+    own = _ABOUT.get(fact, frozenset())
+    told = [m for m in said if m.section in _TELLING or m.section.startswith("hurt:")]
+    return {
+        m.start
+        for m in (*told, *spoken_of(heard))
+        if m.section not in own and m.section.split(":")[0] not in own
+    }
+
+
+def _is_well(heard: Heard, said: list[Match]) -> bool:
+    """True for "i am okay thanks" and a calm word alone: "okay there is smoke" is none."""
+    tokens = heard.tokens
+    return any(
+        (m.section == "fine" and m.start <= 2)
+        or (m.section == "calm" and m.start <= 2 and tokens[m.end : m.end + 1] in _ENDS)
+        for m in said
+    )
 
 
 def _flags(states: list[Match], denied: set[int]) -> dict[str, bool]:
@@ -153,6 +183,6 @@ def _health(states: list[Match], denied: set[int], asked: str | None) -> dict[st
     elif hurts or any(m.section == "hurt_no" for m in states):
         learned["injured"] = False
     weak = {m.section for m in states if m.section in VULNERABLE and m.start not in denied}
-    if weak:
-        learned["vulnerable"] = sorted(weak)
+    if weak or (asked == "ask_vulnerable" and any(m.section in VULNERABLE for m in states)):
+        learned["vulnerable"] = sorted(weak)  # none: they denied whom they named
     return learned

@@ -1,7 +1,7 @@
 """Which language a caller speaks, and which one they ask for.
 
 The script decides first, then small words. A few words of another language change nothing: callers
-spell names and quote signs, and "no" is a word of two languages.
+spell names and quote signs, and "no" is a word of two languages. Only a cry does: "ayuda", 救命.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import unicodedata
 from typing import Final
 
 from callflow.understanding.lexicon import Match, shipped
+from callflow.understanding.numbers import number_at
 from callflow.understanding.text import MARKS, Heard, hear, is_han
 
 SPOKEN: Final = ("en", "zh", "es")
@@ -20,6 +21,9 @@ _OTHER: Final = "other"
 _LEAST_WORDS: Final = 3
 # A Chinese word has about two characters; two words are no sentence yet.
 _LEAST_CHARACTERS: Final = 4
+# But a cry for help is one word, and Chinese is written by nobody who speaks something else.
+_LEAST_OF_A_CRY: Final = 2
+_LONGEST_CRY: Final = 4
 _CLEAR_SHARE: Final = 0.7
 # Other scripts than ours: their words are no English, so they are never evidence for it.
 _FOREIGN: Final = re.compile(
@@ -39,13 +43,18 @@ def detect(text: str, current: str) -> str:
     heard = hear(text)
     han = sum(is_han(token) for token in heard.tokens)
     latin = sum(token.isascii() and token.isalpha() for token in heard.tokens)
-    if _FOREIGN.search(text[:400]) or (latin < _LEAST_WORDS and han < _LEAST_CHARACTERS):
+    if _FOREIGN.search(text[:400]):
         return current
+    if han < _LEAST_CHARACTERS and latin < _LEAST_WORDS:
+        return _kept(_of_a_cry(heard, han, latin) or current, current)
     if han and han / 2 >= (han / 2 + latin) * _CLEAR_SHARE:
         return _kept("zh", current)
     if han / 2 > latin * (1 - _CLEAR_SHARE):
         return current
-    return _kept(_of_small_words(heard, current), current)
+    found = _of_small_words(heard)
+    if found is None and latin <= _LONGEST_CRY and not han:
+        found = _of_a_cry(heard, han, latin)
+    return _kept(found or current, current)
 
 
 def asked_for(text: str) -> str | None:
@@ -115,13 +124,23 @@ def _counts(heard: Heard) -> dict[str, int]:
     return counts
 
 
-def _of_small_words(heard: Heard, current: str) -> str:
+def _of_small_words(heard: Heard) -> str | None:
     counts = _counts(heard)
     best = max(counts, key=counts.__getitem__)
     other = sum(counts.values()) - counts[best]
     if counts[best] < 2 or counts[best] < (counts[best] + other) * _CLEAR_SHARE:
-        return current
+        return None
     return best
+
+
+def _of_a_cry(heard: Heard, han: int, latin: int) -> str | None:
+    """The language of a few words that are unmistakable; numbers, names and "no" never are."""
+    if han:
+        is_word = any(is_han(t) and number_at((t,), 0) is None and t != "十" for t in heard.tokens)
+        return "zh" if han >= _LEAST_OF_A_CRY and not latin and is_word else None
+    cried = shipped("strong_words").sections(heard)
+    spoken = cried | {language for language, count in _counts(heard).items() if count}
+    return next(iter(cried)) if cried and len(spoken) == 1 else None
 
 
 def _kept(found: str, current: str) -> str:

@@ -11,6 +11,11 @@ from callflow.understanding.text import Heard, is_han, listed
 
 _HIGHEST: Final = 200
 _LONGEST_ID: Final = 12
+# Above this an utterance tells more than what the display shows.
+_SHORT: Final = 8
+# Articles and "a couple" count what follows; "the only one" counts nobody.
+_NO_NUMBERS: Final = frozenset(listed("un una couple par"))
+_BEFORE_ONE: Final = frozenset(listed("only this that another every any some which other each"))
 
 
 def floor(heard: Heard, asked: bool) -> str | None:
@@ -125,11 +130,24 @@ def _lettered(heard: Heard) -> str | None:
 
 
 def _shown(heard: Heard) -> str | None:
-    values = [n for p in range(len(heard.tokens)) if (n := _level_at(heard.tokens, p)) is not None]
-    if any(word in ("g", "ground", "lobby", "baja", "bajo") for word in heard.tokens):
+    """The floor by a number alone; a number that counts something else is none."""
+    tokens = heard.tokens
+    units = [m.start for m in shipped("places").find(heard) if m.section == "unit"]
+    if any(word in ("g", "ground", "lobby", "baja", "bajo") for word in tokens):
         return "G"
-    distinct = {n.value for n in values if n.start == 0 or not is_han(heard.tokens[n.start - 1])}
-    value = distinct.pop() if len(distinct) == 1 else _HIGHEST + 1
+    values = [n for p in range(len(tokens)) if (n := _level_at(tokens, p)) is not None]
+    distinct = {
+        n.value
+        for n in values
+        if n.end not in units
+        and tokens[n.start] not in _NO_NUMBERS
+        and (n.start == 0 or not is_han(tokens[n.start - 1]))
+        and not (n.start and tokens[n.start] == "one" and tokens[n.start - 1] in _BEFORE_ONE)
+    }
+    counts = any(unit > 0 and number_at(tokens, unit - 1) for unit in units)
+    if len(distinct) != 1 or (counts and len(tokens) > _SHORT):
+        return None
+    value = distinct.pop()
     return _named(value) if value <= _HIGHEST else None
 
 

@@ -14,6 +14,8 @@ def preload() -> None:
     """
     said = "if we are here"
     learn(said, "en", "ask_callback")
+    learn(said, "en", "ask_injury")
     all_clear(said)
     detect(said, "es")
+    detect("help", "es")
     asked_for(said)

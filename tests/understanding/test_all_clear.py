@@ -40,6 +40,13 @@ ya no estamos atrapados
 no hay nadie atrapado
 """
 NOT_CLEAR = """
+we are all fine
+everybody is okay
+estamos todos bien
+todos estamos bien gracias
+我们都没事
+大家都没事了
+我们已经没事了
 ok
 okay fine
 fine thanks
