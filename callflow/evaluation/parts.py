@@ -80,7 +80,7 @@ def _tried(corpus: Corpus, retrieval: Retrieval, folder: Path) -> Tried:
     from callflow.sop.index import open_index
     from callflow.sop.semantic import TopicSearch
 
-    encoder = Encoder()
+    encoder = Encoder.shared()
     index = open_index(corpus, folder, encoder)
     meaning = TopicSearch(index, encoder, DangerCues(corpus))
     return Tried(corpus, meaning, meaning)
