@@ -81,11 +81,14 @@ def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Tr
     if signs.silent:
         return before if before.open else _ranked([SILENT_SCENARIO], before, urgencies)
     known = [name for name in before.open if name != SILENT_SCENARIO]
-    if signs.released:
-        known = [name for name in known if urgencies.get(name) == "P1"]
-        return _ranked([_over(signs, urgencies), *known], Triage(), urgencies)
     fresh = _opened(signs, known, urgencies)
-    return _ranked([*fresh, *(name for name in known if name not in fresh)], before, urgencies)
+    if signs.released:
+        # Who is out may bleed all the same.
+        grave = [name for name in dict.fromkeys([*fresh, *known]) if urgencies.get(name) == "P1"]
+        return _ranked([_over(signs, urgencies), *grave], Triage(), urgencies)
+    # What is worked on and spoken of once more stays before what is as grave.
+    first = [name for name in fresh if name == before.scenario]
+    return _ranked(list(dict.fromkeys([*first, *fresh, *known])), before, urgencies)
 
 
 def _over(signs: Signs, urgencies: Mapping[str, Urgency]) -> str:
@@ -97,9 +100,12 @@ def _over(signs: Signs, urgencies: Mapping[str, Urgency]) -> str:
 def _opened(signs: Signs, known: list[str], urgencies: Mapping[str, Urgency]) -> list[str]:
     """The scenarios that the utterance speaks for, known ones among them."""
     likely = [(name, p) for name, p in signs.scored.likely if name in urgencies]
-    needed = CLEAR if known else LIKELY
     best = likely[0][1] if likely else 0.0
-    found = [name for name, p in likely if p >= needed and (not known or p >= best / 2)]
+    found = [
+        name
+        for name, p in likely
+        if p >= (CLEAR if known and name not in known else LIKELY) and (not known or p >= best / 2)
+    ]
     found += [SCENARIO_OF[danger] for danger in sorted(signs.told)]
     shares = dict(likely)
     hinted = [SCENARIO_OF[danger] for danger in sorted(signs.dangers)]

@@ -15,7 +15,7 @@ from callflow.sop.lexical import LexicalSearch
 from callflow.sop.library import SopLibrary
 from callflow.sop.protocols import Scored
 from callflow.sop.retriever import LexicalRetriever
-from callflow.sop.triage import CLEAR, DANGER
+from callflow.sop.triage import DANGER, LIKELY
 from tests.word_encoder import small_corpus
 
 SMALL = LexicalSearch(small_corpus())
@@ -53,9 +53,9 @@ def test_silence_makes_nothing_likely(said: str) -> None:
 @pytest.mark.parametrize(
     "answer", ["the third one", "yes", "two of us", "三个人", "somos dos", "谢谢"]
 )
-def test_a_plain_answer_opens_nothing(answer: str) -> None:
+def test_a_plain_answer_makes_nothing_likely(answer: str) -> None:
     scored = SEARCH.score(answer, "en")
-    assert not scored.likely or scored.likely[0][1] < CLEAR
+    assert not scored.likely or scored.likely[0][1] < LIKELY
     assert scored.danger < DANGER
 
 

@@ -157,3 +157,8 @@ def test_who_says_that_it_was_a_mistake_is_not_told_how_to_leave() -> None:
     assert _after(mistake, "entrapment_standard") == Triage(
         "accidental_press", ("accidental_press",), "P5"
     )
+
+
+def test_who_is_out_and_hurt_is_not_over() -> None:
+    out = Signs(Scored((("medical", 0.6), ("self_released", 0.3)), 0.6), released=True)
+    assert _after(out, "entrapment_standard") == Triage("medical", ("medical", RELEASED), "P1")
