@@ -81,7 +81,7 @@ def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Tr
     if signs.silent:
         return before if before.open else _ranked([SILENT_SCENARIO], before, urgencies)
     known = [name for name in before.open if name != SILENT_SCENARIO]
-    fresh = _opened(signs, known, urgencies)
+    fresh = _opened(signs, before, urgencies)
     if signs.released:
         # Who is out may bleed all the same.
         grave = [name for name in dict.fromkeys([*fresh, *known]) if urgencies.get(name) == "P1"]
@@ -97,14 +97,12 @@ def _over(signs: Signs, urgencies: Mapping[str, Urgency]) -> str:
     return name if share >= CLEAR and urgencies.get(name) in ("P4", "P5") else RELEASED
 
 
-def _opened(signs: Signs, known: list[str], urgencies: Mapping[str, Urgency]) -> list[str]:
-    """The scenarios that the utterance speaks for, known ones among them."""
+def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> list[str]:
+    """The scenarios that the utterance speaks for, open ones among them."""
     likely = [(name, p) for name, p in signs.scored.likely if name in urgencies]
-    best = likely[0][1] if likely else 0.0
+    begun = any(name != SILENT_SCENARIO for name in before.open)
     found = [
-        name
-        for name, p in likely
-        if p >= (CLEAR if known and name not in known else LIKELY) and (not known or p >= best / 2)
+        name for name, p in likely if p >= (CLEAR if begun and name not in before.open else LIKELY)
     ]
     found += [SCENARIO_OF[danger] for danger in sorted(signs.told)]
     shares = dict(likely)
