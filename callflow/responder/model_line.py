@@ -151,6 +151,11 @@ class _Request:
         self._lock = threading.Lock()
         self._read = False
         self._left = False
+        self._failed = False
+
+    def fail(self) -> None:
+        """The endpoint has failed: it may close the connection while the next request is on it."""
+        self._failed = True
 
     def leave(self) -> None:
         """Nobody waits any more: hang up, unless the line is free already, or another's."""
@@ -163,7 +168,7 @@ class _Request:
         """The thread is at its end; returns whether the line can be used again."""
         with self._lock:
             self._read = True
-            return not self._left
+            return not (self._left or self._failed)
 
 
 def read(
@@ -220,6 +225,7 @@ def _read(lines: Lines, request: _Request, ask: Callable[[Any], Iterator[str | N
             request.items.put(_Whole if text is None else text)
     except BaseException as error:
         # Raised again by whoever waits; nobody does any more when the line was hung up.
+        request.fail()
         request.items.put(error)
     finally:
         lines.give_back(request.line, usable=request.has_read())

@@ -29,6 +29,7 @@ Mode = Literal[
     "mute",
     "busy",
     "error",
+    "error_and_gone",
     "told_error",
     "no_key",
     "no_model",
@@ -40,7 +41,8 @@ Mode = Literal[
 ]
 """slow: the first letter comes late; drip: a letter at a time, for ever; cut: the connection ends
 in mid-sentence; half_close: one half of it does; hang: not a byte comes back; mute: headers and no
-more; told_error: an error in the middle of the stream; page: a web page instead of a stream."""
+more; error_and_gone: an error, and its connection closes under the next request; told_error: an
+error in the middle of the stream; page: a web page instead of a stream."""
 
 
 @dataclass
@@ -130,6 +132,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _error(self) -> None:
         self._answer(500, {})
+
+    def _error_and_gone(self) -> None:
+        self._answer(500, {})
+        # Whoever asks on this connection again finds it closed, at the worst moment.
+        self.rfile.peek(1)
+        self.close_connection = True
 
     def _told_error(self) -> None:
         self._begin()

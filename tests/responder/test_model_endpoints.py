@@ -307,9 +307,11 @@ def test_two_endpoints_that_hang_cost_two_first_letters_and_no_more(server: Mode
         assert time.monotonic() - started < REPLY_S + LATE_S
 
 
-def test_a_stumble_is_over_at_the_second_try(server: ModelServer) -> None:
-    server.modes = ["error", "good"]
-    heard, last = reply(ample(at(server, "openai")), later())
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("stumble", ["error", "error_and_gone"])
+def test_a_stumble_is_over_at_the_second_try(server: ModelServer, stumble: Mode, wire: str) -> None:
+    server.modes = [stumble, "good"]
+    heard, last = reply(ample(at(server, wire)), later())
     assert heard == SAID
     assert last.remarks == ("model:server",)
 
