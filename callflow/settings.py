@@ -97,7 +97,7 @@ class Settings(BaseModel):
     """How the procedure for what was said is found: by its words, or by its meaning. None: by
     meaning where the extra `callflow[semantic]` is installed."""
     index_dir: Path | None = None
-    """Where this machine keeps what it has built of the procedures to find them by meaning; None:
+    """Where this machine keeps what it has built of the procedures to find them; None:
     `callflow/index` where its user's caches are."""
     responder: Literal["scripted", "echo"] = "scripted"
     """Who words the reply: the procedure's script (behind a model, where one is named), or an echo

@@ -13,12 +13,16 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from callflow.sop.corpus import Corpus
 from callflow.sop.evidence import CueIndex
 from callflow.sop.wordindex import words_of
 from callflow.sop.words import is_chinese, normalize, tokens
+
+COUNTING: Final = "words 1"
+"""Names the way of counting and of writing the counts down: to be changed with either."""
 
 MOST_TOPICS: Final = 512
 """Above this many topics nothing is counted: only words that are shared tell them apart."""
@@ -31,6 +35,7 @@ _MULTINOMIAL, _COMPLEMENT = 0.1, 0.3
 """What is added to each count: the smaller, the more a word counts that a topic never uses."""
 # A feature seen once says nothing that its example does not say through its other words.
 _FEWEST_SEEN: Final = 2
+_NAMES: Final = "names"
 
 
 def features(text: str) -> tuple[str, ...]:
@@ -107,6 +112,40 @@ class NaiveBayes:
             uses.add(topic, sums)
         self._fit(uses)
 
+    def write(self, folder: Path) -> None:
+        """Write what was counted into a folder, which is made; `open` reads it on this machine."""
+        folder.mkdir()
+        (folder / _NAMES).write_text("\n".join(self._place), encoding="utf-8")
+        for name, column in self._columns().items():
+            with (folder / name).open("wb") as file:
+                column.tofile(file)
+
+    @classmethod
+    def open(cls, folder: Path) -> NaiveBayes:
+        """Read what was counted: 20 ms in place of a second and a half for our own procedures."""
+        opened = cls([], 0)
+        names = (folder / _NAMES).read_text(encoding="utf-8")
+        opened._place = {name: at for at, name in enumerate(names.split("\n") if names else ())}
+        for name, column in opened._columns().items():
+            path = folder / name
+            with path.open("rb") as file:
+                del column[:]
+                column.fromfile(file, path.stat().st_size // column.itemsize)
+        opened._topics = len(opened._absent)
+        return opened
+
+    def _columns(self) -> dict[str, array[Any]]:
+        """All that is kept besides the names of the features, by the names of its files."""
+        return {
+            "idf": self._idf,
+            "absent": self._absent,
+            "others": self._others,
+            "first": self._first,
+            "topic": self._topic,
+            "fits": self._fits,
+            "misfits": self._misfits,
+        }
+
     def _shares(self, places: Sequence[int]) -> list[tuple[int, float]]:
         """The features of a text as a vector of length 1, rare ones more."""
         length = math.sqrt(sum(self._idf[at] ** 2 for at in places)) or 1.0
@@ -121,8 +160,10 @@ class NaiveBayes:
             own[topic] += weight
             every[at] += weight
         total = sum(own)
-        self._absent = [-math.log(each + _MULTINOMIAL * size + 1e-9) for each in sums]
-        self._others = [math.log(total + _COMPLEMENT * size - each + 1e-9) for each in own]
+        self._absent = array("d", (-math.log(each + _MULTINOMIAL * size + 1e-9) for each in sums))
+        self._others = array(
+            "d", (math.log(total + _COMPLEMENT * size - each + 1e-9) for each in own)
+        )
         # What feature n adds stands from first[n] up to first[n + 1].
         order = sorted(range(len(uses.place)), key=uses.place.__getitem__)
         spread = Counter(uses.place)
@@ -165,20 +206,35 @@ def _centred(scores: list[float], size: float) -> list[float]:
 class WordEvidence:
     """What the words of an utterance say for each topic of a corpus: Bayes and key phrases."""
 
-    def __init__(self, corpus: Corpus, topics: Sequence[str]) -> None:
-        """Count the words of the corpus' examples (0.3 s for our own procedures)."""
+    def __init__(
+        self, corpus: Corpus, topics: Sequence[str], bayes: NaiveBayes | None = None
+    ) -> None:
+        """Count the words of the corpus' examples (1.4 s for our own 19,500); `bayes` has done so
+        before."""
         self._number = {topic: at for at, topic in enumerate(topics)}
         known = [each for each in corpus.examples if each.topic in self._number]
-        counted = [
-            (each.text, self._number[each.topic], CUE_WEIGHT if each.cue else 1.0) for each in known
-        ]
-        few = len(topics) <= MOST_TOPICS
-        self._bayes = NaiveBayes(counted, len(topics)) if few and counted else None
+        self._bayes = bayes
+        if bayes is None and known and len(topics) <= MOST_TOPICS:
+            counted = [
+                (each.text, self._number[each.topic], CUE_WEIGHT if each.cue else 1.0)
+                for each in known
+            ]
+            self._bayes = NaiveBayes(counted, len(topics))
         cues: dict[str, list[str]] = {topic: [] for topic in topics}
         for each in known:
             if each.cue:
                 cues[each.topic].append(each.text)
         self._cues = CueIndex(cues)
+
+    def write(self, folder: Path) -> None:
+        """Write what was counted into a folder, which is made, unless there was nothing."""
+        if self._bayes is not None:
+            self._bayes.write(folder)
+
+    @classmethod
+    def open(cls, corpus: Corpus, topics: Sequence[str], folder: Path) -> WordEvidence:
+        """The evidence of a corpus whose words were counted and written before."""
+        return cls(corpus, topics, NaiveBayes.open(folder) if folder.exists() else None)
 
     def of(self, text: str) -> tuple[list[float], list[float], list[float]]:
         """Return by topic how well the words fit, how badly the others, and the cues heard."""

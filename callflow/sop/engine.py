@@ -21,15 +21,22 @@ def installed() -> Retrieval:
 def engine(library: SopLibrary, retrieval: Retrieval, index_dir: Path) -> Engine:
     """What finds the procedures of `library`.
 
-    By meaning, an index is built in `index_dir` once per machine (some seconds for our own
-    procedures) and mapped after that. Raises EncoderMissing and IndexFolderUnusable.
+    What takes long is built in `index_dir` once per machine and only read after that: by meaning
+    40 s for our own procedures, by words two. Raises EncoderMissing and IndexFolderUnusable, but
+    not by words: they are counted anew where nothing can be kept.
     """
     urgencies = {name: document.front.urgency for name, document in library.documents.items()}
     if retrieval == "lexical":
+        from callflow.sop.corpus import of_library
+        from callflow.sop.kept import IndexFolderUnusable
         from callflow.sop.lexical import LexicalSearch
         from callflow.sop.retriever import LexicalRetriever
 
-        words = LexicalSearch.of_library(library)
+        try:
+            words = LexicalSearch.kept(of_library(library), index_dir)
+        except IndexFolderUnusable:
+            # A container's file system may be read-only: that costs each start two seconds.
+            words = LexicalSearch.of_library(library)
         return Engine(words, LexicalRetriever(library, words), urgencies)
     # Set before numpy is first imported: products as small as these are slower on several threads,
     # and on a busy machine by twenty times (139 ms against 6).

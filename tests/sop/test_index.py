@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from callflow.sop.corpus import Corpus
-from callflow.sop.index import KEPT, Index, IndexFolderUnusable, open_index
+from callflow.sop.index import Index, open_index
+from callflow.sop.kept import KEPT, IndexFolderUnusable
 from callflow.sop.nearest import Floats, Nearest, neighbourhoods
 from callflow.sop.softmax import softmax
 from callflow.sop.views import UNLEARNED, best_mean, worth
