@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
+from callflow.bootstrap import index_dir
 from callflow.sop.engine import engine
 from callflow.sop.library import SopLibrary
 from callflow.sop.protocols import Engine
@@ -12,5 +12,5 @@ from callflow.sop.protocols import Engine
 
 @cache
 def lexical() -> Engine:
-    """By words; it needs no folder."""
-    return engine(SopLibrary.load(), "lexical", Path("nowhere"))
+    """By words, which this machine's test processes and workers count once for them all."""
+    return engine(SopLibrary.load(), "lexical", index_dir())
