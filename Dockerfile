@@ -26,5 +26,6 @@ ENV PATH=/opt/callflow/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1
 USER callflow
 WORKDIR /tmp
+# A worker's health check, where its orchestrator asks for one: callflow doctor --node turns@$HOSTNAME
 # No shell in between: the stop signal has to reach Celery, which lets running turns finish.
-CMD ["celery", "-A", "callflow", "worker", "-n", "turns@%h", "-Q", "takeover,turns", "-E"]
+CMD ["celery", "-A", "callflow", "worker", "-n", "turns@%h", "-Q", "takeover,urgent,turns,tests", "-E"]

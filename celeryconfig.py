@@ -18,6 +18,8 @@ broker_transport_options = {
     # No `unacked` bookkeeping: the watchdog finds what a dead worker took, within seconds and not
     # after the visibility timeout, and eight Redis commands per task fall away.
     "ack_emulation": False,
+    # Asked of Sentinels, where broker_url names them.
+    "master_name": _settings.broker_service,
     # One list for each queue and not four: no message has a priority.
     "priority_steps": [0],
     # Takeovers are served before new work, whatever the backlog; the default alternates.
@@ -58,6 +60,7 @@ task_routes = {
 
 imports = ("callflow.tasks", "callflow.worker")
 task_acks_late = False  # the record's own watchdog redoes a turn; Celery must not do it as well
+worker_consumer = "callflow.worker:Consumer"  # gives back what it has taken and not begun
 worker_prefetch_multiplier = 1
 # No message waits in a busy worker while another worker is free. `callflow/worker.py` turns it off
 # for pools of threads, where it costs throughput.
@@ -67,6 +70,9 @@ worker_cancel_long_running_tasks_on_connection_loss = False  # the turn needs no
 # No time limits: a turn has its own deadline, and a wedged pool process ends itself. Celery's hard
 # limit, fired for several children at once after a freeze, was seen to hang the worker for good.
 task_time_limit = None
+# SIGTERM drains (`callflow/worker.py`), as soon as turns are done. This is for SIGQUIT: Celery then
+# waits so long, whatever is running, before it breaks into its turns, which hand their calls back.
+worker_soft_shutdown_timeout = _settings.drain_s
 worker_send_task_events = False  # `-E` turns them on for Flower: +3 commands, +25 % CPU per task
 task_send_sent_event = False
 

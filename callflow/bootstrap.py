@@ -18,9 +18,10 @@ from callflow.call.facts import known
 from callflow.call.record import CallRecord
 from callflow.comprehension import Comprehension
 from callflow.errors import SettingsError
-from callflow.heartbeat import Heartbeat, worker_name
+from callflow.heartbeat import Drain, Heartbeat, worker_name
 from callflow.intake import Intake
 from callflow.responder.approved import conditions
+from callflow.responder.counted import CountedResponder
 from callflow.responder.echo import EchoResponder
 from callflow.responder.guard import Guard
 from callflow.responder.model import Model, ModelUnusable, model
@@ -41,7 +42,7 @@ from callflow.store.calls import CallStore
 from callflow.store.journal import Journal
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence
-from callflow.store.script import Client, Scripts, connect
+from callflow.store.script import Client, Replicas, Scripts, connect
 from callflow.store.snapshot import Snapshots
 from callflow.turn import Turns
 from callflow.twilio.rest import Telephone
@@ -70,7 +71,13 @@ def client() -> Client:
 @cache
 def store() -> CallStore:
     """Every transition of a call."""
-    return CallStore(Scripts(client()), settings().timing)
+    return _store(patience_s=0.0)
+
+
+def _store(patience_s: float) -> CallStore:
+    known = settings()
+    scripts = Scripts(client(), replicas=Replicas(*known.replicas), patience_s=patience_s)
+    return CallStore(scripts, known.timing, known.thread_most_entries)
 
 
 @cache
@@ -227,13 +234,20 @@ def prepare() -> None:
 
 
 @cache
+def drain() -> Drain:
+    """Whether this worker is to end. Asked for in the parent first: its children share it."""
+    return Drain(settings().drain_s)
+
+
+@cache
 def turns(node: str) -> Turns:
     """For a process that runs turns; `node` is the name of its Celery worker."""
     name = worker_name(node)
     script = ScriptedResponder()
     return Turns(
-        store=store(),
-        heartbeat=Heartbeat(store(), Presence(client(), name), name),
+        # A turn that has begun outlives a failover: what it writes waits for the new primary.
+        store=_store(patience_s=settings().turn_deadline_s),
+        heartbeat=Heartbeat(store(), Presence(client(), name), name, drain()),
         comprehension=Comprehension(shelf().current),
         responder=_responder(script),
         script=script,
@@ -244,6 +258,8 @@ def _responder(script: ScriptedResponder) -> Responder:
     spoken: Responder = script
     if settings().responder == "echo":
         spoken = EchoResponder()
+    elif settings().responder == "counted":
+        spoken = CountedResponder()
     elif models():
         spoken = _worded(script)
     return PacedResponder(spoken, settings().pace_s) if settings().pace_s else spoken
@@ -276,10 +292,8 @@ def _lift(record: CallRecord) -> str:
 
 def forget() -> None:
     """Build everything anew when it is next asked for: after a fork, or for another server."""
-    for built in (
-        *(settings, client, store, leases, snapshots, journal, intake, watchdog, turns),
-        *(sites, telephone, ringing),
-    ):
+    of_calls = (store, leases, snapshots, journal, intake, watchdog, turns, ringing)
+    for built in (settings, client, sites, telephone, *of_calls):
         built.cache_clear()
 
 

@@ -11,7 +11,9 @@ import base64
 import importlib.util
 import json
 import os
+import time
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import cache
@@ -22,12 +24,26 @@ from typing import Any
 from celery import Celery
 from kombu.connection import Connection
 from kombu.exceptions import OperationalError
+from kombu.transport import TRANSPORT_ALIASES
+
+from callflow.call.urgency import AHEAD, LAST, Urgency
+
+TAKEOVER = "takeover"
+"""Queue of calls whose worker was lost, and of telephones to be rung: they have waited already."""
+
+URGENT = "urgent"
+"""Queue of calls in which life is, or may be, at risk."""
 
 TURNS = "turns"
 """Queue of calls in which the caller has said something new."""
 
-TAKEOVER = "takeover"
-"""Queue of calls that have waited already; workers serve it first (`-Q takeover,turns`)."""
+TESTS = "tests"
+"""Queue of calls that are known to be tests, mistakes or pranks."""
+
+CALLS = (TAKEOVER, URGENT, TURNS, TESTS)
+"""What a worker that answers callers serves, and in which order: `-Q takeover,urgent,turns,tests`.
+Each queue is served to its end before the next, and within one who came first is served first, so
+that under overload the oldest owed turn of the gravest kind is the next."""
 
 WATCHDOG = "watchdog"
 """Queue of sweeps, for a worker process of its own."""
@@ -47,6 +63,10 @@ _PUBLISH_AT_ONCE = {
 }
 
 
+AT_ONCE_S = 0.2
+"""A message that could not be sent in less time is sent once more."""
+
+
 def __getattr__(name: str) -> ModuleType:
     """`configuration`: our own `celeryconfig.py`, read when Celery first asks for it.
 
@@ -64,7 +84,16 @@ def __getattr__(name: str) -> ModuleType:
     return module
 
 
-app = Celery("callflow")
+# By name, since the web process needs none of it before its first message. An address is all that
+# Celery's commands and Flower look at; the setting `broker_transport` is not asked for
+# redis+socket://.
+TRANSPORT_ALIASES.update(
+    redis="callflow.transport:Transport",
+    rediss="callflow.transport:Transport",
+    sentinel="callflow.transport:SentinelTransport",
+)
+
+app = Celery("callflow", amqp="callflow.transport:Amqp")
 app.config_from_object("callflow.celery:configuration")
 
 
@@ -93,9 +122,18 @@ class Wake(StrEnum):
     deadline."""
 
 
-def wake(call_sid: str, *, takeover: bool = False) -> Wake:
-    """Ask any worker to look at this call. Waking twice does no harm."""
-    return _send(RUN_TURN, call_sid, TAKEOVER if takeover else TURNS)
+def wake(call_sid: str, *, takeover: bool = False, urgency: Urgency | None = None) -> Wake:
+    """Ask any worker to look at this call. Waking twice does no harm.
+
+    `urgency`: what is known of it decides the queue, and with it who waits longer under overload.
+    """
+    return _send(RUN_TURN, call_sid, TAKEOVER if takeover else _queue_of(urgency))
+
+
+def _queue_of(urgency: Urgency | None) -> str:
+    if urgency in AHEAD:
+        return URGENT
+    return TESTS if urgency in LAST else TURNS
 
 
 def wake_ring(call_sid: str) -> Wake:
@@ -104,13 +142,24 @@ def wake_ring(call_sid: str) -> Wake:
 
 
 def _send(task: str, call_sid: str, queue: str) -> Wake:
+    message = _message(task, call_sid, queue)
+    began = time.monotonic()
+    # A kept connection that has not outlived a restart or a failover fails at once, and the second
+    # try has one of its own. One that starves has cost a caller who waits its second already.
+    sent = _pushed(queue, message) or (
+        time.monotonic() - began < AT_ONCE_S and _pushed(queue, message)
+    )
+    return Wake.SENT if sent else Wake.LOST
+
+
+def _pushed(queue: str, message: str) -> bool:
     broker = _broker(app.conf.broker_write_url)
     try:
         channel: Any = broker.default_channel
-        channel.client.lpush(queue, _message(task, call_sid, queue))
+        channel.client.lpush(queue, message)
     except (OperationalError, *broker.connection_errors, *broker.channel_errors):
-        return Wake.LOST
-    return Wake.SENT
+        return False
+    return True
 
 
 def discard_sweeps() -> None:
@@ -120,6 +169,34 @@ def discard_sweeps() -> None:
     with suppress(OperationalError, *broker.connection_errors, *broker.channel_errors):
         channel: Any = broker.default_channel
         channel.client.delete(WATCHDOG)
+
+
+def next_turns(queue: str, most: int) -> list[tuple[bytes, str]]:
+    """The messages about turns that are taken next from `queue`, the very next one first, each with
+    the call that it is about; none without the broker. Nothing is taken."""
+    broker = _broker(app.conf.broker_write_url)
+    found: list[bytes] = []
+    with suppress(OperationalError, *broker.connection_errors, *broker.channel_errors):
+        channel: Any = broker.default_channel
+        found = channel.client.lrange(queue, -most, -1)
+    turns = []
+    for line in reversed(found):
+        message = json.loads(line)
+        if message["headers"]["task"] == RUN_TURN:
+            turns.append((line, str(json.loads(base64.b64decode(message["body"]))[0][0])))
+    return turns
+
+
+def discard(queue: str, messages: Sequence[bytes]) -> None:
+    """Throw away these messages, unless somebody has taken them meanwhile. Each has a name of its
+    own, so a newer one about the same call stays."""
+    broker = _broker(app.conf.broker_write_url)
+    with suppress(OperationalError, *broker.connection_errors, *broker.channel_errors):
+        channel: Any = broker.default_channel
+        with channel.client.pipeline(transaction=False) as pipe:
+            for message in messages:
+                pipe.lrem(queue, -1, message)
+            pipe.execute()
 
 
 def _message(task: str, call_sid: str, queue: str) -> str:

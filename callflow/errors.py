@@ -93,9 +93,23 @@ class StoreUnavailable(StoreError):
     def __init__(self, where: str, reason: str) -> None:
         self.where = where
         super().__init__(
-            f"the Redis server at {where} cannot be reached: {reason}; "
+            f"the Redis server at {where} cannot be reached, or does not serve yet: {reason}; "
             "check CALLFLOW_REDIS_URL, or start a local stack with `callflow up`"
         )
+
+
+class StoreUnreplicated(StoreUnavailable):
+    """It was done, and too few replicas have it yet: a failover could lose it. Ask again: it is
+    not done twice, and the replicas are asked once more."""
+
+    def __init__(self, where: str, least: int) -> None:
+        self.least = least
+        StoreError.__init__(
+            self,
+            f"the Redis server at {where} has stored it, and fewer than {least} replicas have it: "
+            "see to the replicas, or lower CALLFLOW_MIN_REPLICAS",
+        )
+        self.where = where
 
 
 class StoreReadOnly(StoreError):

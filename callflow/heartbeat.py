@@ -1,17 +1,22 @@
 """Keeps the leases of one process alive, and says when one of them may no longer be trusted.
 
 One thread beats for all turns of its process in one round trip, and holds the open subscription by
-which the process is known to live. It also watches the turns' deadlines: a turn that is stuck goes
-on beating otherwise, and nobody would ever come for its caller.
+which the process is known to live. It also watches the turns' deadlines, and that of a worker which
+is told to end: a turn that is stuck goes on beating otherwise, and nobody would ever come for its
+caller.
 
 The process's own clock is used for one thing only: to stop sooner than the server would make us.
 """
 
 from __future__ import annotations
 
+import logging
+import mmap
 import os
 import re
 import secrets
+import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,19 +29,67 @@ from callflow.store.calls import CallStore
 from callflow.store.outcome import Beat, Lease
 from callflow.store.presence import Presence
 
+log = logging.getLogger(__name__)
+
 START_TIMEOUT_S = 2.0
 
 STUCK_AFTER_S = 5.0
 """A turn that was told to stop so long ago will not: it is wedged for good."""
 
 STUCK_STATUS = 70
-"""Exit status of a pool process that ends itself for a wedged turn: EX_SOFTWARE of sysexits.h."""
+"""Exit status of a process that ends itself because it is of no more use, for a wedged turn or for
+its own heartbeat: EX_SOFTWARE of sysexits.h."""
+
+SETTLE_WITHIN_S = 4.0
+"""So long a turn that was given up waits for its call to be given back: as long as the server may
+take for one answer, twice."""
+
+DEADLINE = "deadline"
+"""Why a turn is given back: it has taken too long."""
+
+DRAINED = "drained"
+"""Why a turn is given back: its worker ends, and it would take longer than the worker may."""
 
 
 def worker_name(node: str) -> str:
     """A name for this process that no other process has had: `node/pid-nonce`."""
     plain = re.sub(r"[^A-Za-z0-9@._-]", "_", node)
     return f"{plain}/{os.getpid()}-{secrets.token_hex(2)}"
+
+
+class Drain:
+    """Says to a worker's parent, and to every child forked from it, that the worker is to end.
+
+    It is a page that they share. A child would hear of it in no other way but a signal, and that
+    breaks into its turn wherever that is, while Celery's own soft shutdown holds the parent up for
+    all of its time, however soon the turns are done, and knows no pool of threads.
+    """
+
+    def __init__(self, within_s: float) -> None:
+        """`within_s`: how long turns may go on once it has begun."""
+        self._within_s = within_s
+        self._page = mmap.mmap(-1, mmap.PAGESIZE)
+
+    def begin(self) -> None:
+        """From now on no turn is begun. Twice, the first stands; a signal handler may call it."""
+        if not self.begun:
+            # The clock is the machine's: a child reads the same.
+            self._page[:8] = struct.pack("d", time.monotonic() + self._within_s)
+
+    @property
+    def begun(self) -> bool:
+        """True when the worker was told to end."""
+        return self._until != 0
+
+    @property
+    def left_s(self) -> float:
+        """How long turns may still go on, s: what was given, before it has begun."""
+        return self._until - time.monotonic() if self.begun else self._within_s
+
+    @property
+    def _until(self) -> float:
+        (until,) = struct.unpack("d", self._page[:8])
+        return float(until)
 
 
 @dataclass(eq=False, slots=True)
@@ -47,11 +100,15 @@ class Hold:
     beaten_at: float
     trusted_s: float
     deadline_at: float
-    on_wedged: Callable[[Lease], None]
+    give_back: Callable[[Lease, str], None]
     stop: threading.Event = field(default_factory=threading.Event)
     """Set when the lease is no longer ours: whoever waits on the turn's behalf gives up."""
     lost: str | None = None
     lost_at: float = 0.0
+    owing: str | None = None
+    """Why it is to be given back, until the server has taken it."""
+    settled: threading.Event = field(default_factory=threading.Event)
+    """Set when the server has taken it back."""
 
     def lose(self, reason: str) -> None:
         """Say that the lease is gone. The first reason stands."""
@@ -71,8 +128,11 @@ class Hold:
 class Heartbeat:
     """One per process that runs turns. Threads may share it; a forked child needs its own."""
 
-    def __init__(self, store: CallStore, presence: Presence, worker: str) -> None:
+    def __init__(
+        self, store: CallStore, presence: Presence, worker: str, drain: Drain | None = None
+    ) -> None:
         self.worker = worker
+        self.drain = drain or Drain(0.0)
         self._store = store
         self._presence = presence
         self._timing: Timing = store.timing
@@ -94,9 +154,7 @@ class Heartbeat:
             return
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._beat_for_ever, name="heartbeat", daemon=True
-                )
+                self._thread = threading.Thread(target=self._live, name="heartbeat", daemon=True)
                 self._thread.start()
         self._present.wait(START_TIMEOUT_S)
 
@@ -108,38 +166,58 @@ class Heartbeat:
 
     @contextmanager
     def keep(
-        self, lease: Lease, since: float, on_wedged: Callable[[Lease], None]
+        self, lease: Lease, since: float, give_back: Callable[[Lease, str], None]
     ) -> Iterator[Hold]:
         """Beat for `lease` while the block runs. `since`: monotonic time before the claim, s.
 
-        Past the turn's deadline `on_wedged(lease)` is called once, from the heartbeat's thread.
+        When the turn has to be given up, `give_back(lease, reason)` is called from the heartbeat's
+        thread: once, and again at each beat while it raises StoreError.
         """
         hold = Hold(
             lease,
             beaten_at=since,
             trusted_s=self._timing.trusted_ms / 1000,
             deadline_at=since + self._timing.turn_ms / 1000,
-            on_wedged=on_wedged,
+            give_back=give_back,
         )
         with self._lock:
             self._holds.add(hold)
         try:
             yield hold
         finally:
+            if hold.owing is not None:
+                # A worker that ends does so as soon as its turns have.
+                hold.settled.wait(SETTLE_WITHIN_S)
             with self._lock:
                 self._holds.discard(hold)
 
+    def _live(self) -> None:
+        try:
+            self._beat_for_ever()
+        except BaseException:
+            if sys.is_finalizing():
+                raise
+            # A process that does not beat takes calls and loses each of them, for as long as it
+            # lives. Its end gives them to others within the second, and whoever started it sees it.
+            log.critical("%s ends itself: its heartbeat has died", self.worker, exc_info=True)
+            os._exit(STUCK_STATUS)
+
     def _beat_for_ever(self) -> None:
         interval_s = self._timing.beat_ms / 1000
+        silent = False
         while not self._closed.is_set():
             began = time.monotonic()
             try:
                 self._presence.keep()
                 self._present.set()
                 self.beat()
-            except StoreError:
+                silent = False
+            except StoreError as error:
                 # Nothing to do but try again: each hold that is not renewed stops trusting itself,
                 # and every turn that goes on without the server fails at its own next write.
+                if not silent:
+                    log.warning("%s cannot beat: %s", self.worker, error)
+                silent = True
                 self._present.set()
             self._closed.wait(max(0.0, began + interval_s - time.monotonic()))
         self._presence.close()
@@ -148,14 +226,11 @@ class Heartbeat:
         """One beat for all leases, in one round trip. Raises StoreError when it did not arrive."""
         now = time.monotonic()
         with self._lock:
-            stuck = [h for h in self._holds if h.lost and now - h.lost_at > STUCK_AFTER_S]
-            holds = [hold for hold in self._holds if hold.lost is None]
-        if stuck and self._expendable:
+            holds = list(self._holds)
+        if self._expendable and any(h.lost and now - h.lost_at > STUCK_AFTER_S for h in holds):
             # The turn was given away and told to stop, and still sits in the only slot we are.
             os._exit(STUCK_STATUS)
-        for hold in [hold for hold in holds if now >= hold.deadline_at]:
-            hold.lose("the turn's deadline has passed")
-            hold.on_wedged(hold.lease)
+        self._give_up(holds, now)
         living = [hold for hold in holds if hold.lost is None]
         for hold, word in zip(
             living, self._store.beat(*(hold.lease for hold in living)), strict=True
@@ -164,3 +239,17 @@ class Heartbeat:
                 hold.beaten_at = now
             else:
                 hold.lose(f"the server says: {word}")
+
+    def _give_up(self, holds: list[Hold], now: float) -> None:
+        for hold in holds:
+            if hold.lost is None and now >= hold.deadline_at:
+                hold.owing = DEADLINE
+                hold.lose("the turn's deadline has passed")
+            elif hold.lost is None and self.drain.begun and self.drain.left_s <= 0:
+                hold.owing = DRAINED
+                hold.lose("the worker ends")
+        for hold in holds:
+            if hold.owing is not None:
+                hold.give_back(hold.lease, hold.owing)
+                hold.owing = None
+                hold.settled.set()

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from callflow.call.limits import LIMIT
 from callflow.celery import Wake, wake, wake_ring
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Finish, Hear, Open
+from callflow.transfer import to_human
+from callflow.understanding.danger import dangers
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +32,23 @@ class Intake:
         language: str = "en",
         greeting: str = "",
         alert: str | None = None,
+        needs_human: str | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Open:
         """A call was received. Twice for one call changes nothing.
 
-        `greeting`: what the caller hears first. `alert`: why a human is rung from the start.
+        `greeting`: what the caller hears first. `alert`: why a human is rung from the start;
+        `needs_human`: why one is wanted, whom somebody else rings.
         `facts`: what is known of the site, so that a reply can read it back.
         """
         word = self.store.open(
-            call_sid, site=site, language=language, greeting=greeting, alert=alert, facts=facts
+            call_sid,
+            site=site,
+            language=language,
+            greeting=greeting,
+            alert=alert,
+            needs_human=needs_human,
+            facts=facts,
         )
         if alert is not None and word is Open.OPENED:
             wake_ring(call_sid)
@@ -61,6 +72,7 @@ class Intake:
         to look anyway. Raises UnknownCall, CallEnded, TurnOutOfOrder, InvalidUtterance: then
         nothing was stored.
         """
+        danger = bool(dangers(text, ""))
         heard = self.store.hear(
             call_sid,
             turn,
@@ -68,9 +80,15 @@ class Intake:
             digits=digits,
             understood=understood,
             wants_human=wants_human,
+            danger=danger,
             after_loss=after_loss,
         )
-        sent = wake(call_sid) if heard.wake else None
+        if heard.full:
+            to_human(self.store, call_sid, LIMIT)
+            return heard.word, None
+        # Where a message waits already, one that tells of danger overtakes it.
+        needed = heard.wake or (heard.waits and danger)
+        sent = wake(call_sid, urgency=heard.urgency) if needed else None
         if heard.alerted:
             wake_ring(call_sid)
         return heard.word, sent

@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from callflow.call.deadline import Timing
+from callflow.call.limits import FRAMES_PER_S_MOST, OPEN_CALLS_MOST, THREAD_MOST_ENTRIES
 from callflow.errors import SettingsError
 
 PREFIX = "CALLFLOW_"
@@ -37,7 +38,10 @@ SCRIPT_S = 1.0
 
 _MODEL = re.compile(r"(openai|anthropic|bedrock):\S+")
 
-STATE_SCHEMES = ("redis", "rediss", "unix")
+CLUSTER_SCHEMES = ("redis+cluster", "rediss+cluster")
+SENTINEL_SCHEMES = ("redis+sentinel", "rediss+sentinel")
+"""A primary that Sentinels know: `redis+sentinel://:password@host:26379,host2:26379/service/0`."""
+STATE_SCHEMES = ("redis", "rediss", "unix", *SENTINEL_SCHEMES, *CLUSTER_SCHEMES)
 QUEUE_SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
 """What kombu calls them; it has no transport for a cluster."""
 
@@ -50,7 +54,17 @@ class Settings(BaseModel):
     redis_url: str | None = None
     """Where the calls are. None: an embedded server, where the command starts one."""
     broker_url: str | None = None
-    """Where the Celery messages are; None: where the calls are."""
+    """Where the Celery messages are; None: where the calls are. Beside a cluster it must be named:
+    kombu has no transport for one, so the messages are on a small server of their own. Beside
+    Sentinels as well: kombu names what they know in another way (`sentinel://…`)."""
+    broker_service: str = "mymaster"
+    """The name under which Sentinels know the primary of the messages; for sentinel:// alone."""
+    min_replicas: int = Field(0, ge=0, le=5)
+    """So many replicas must have an utterance before it is acknowledged, and a reply before it is
+    spoken; without them the caller hears holding phrases, then a human. 0: a failover may lose the
+    last moment, which is found out, journaled and asked for again."""
+    replica_wait_s: float = Field(0.3, ge=0.01, le=0.5)
+    """For so long they are waited for, each time."""
 
     beat_interval_s: float = Field(0.2, ge=0.05, le=5)
     """How often a worker process renews its leases."""
@@ -62,6 +76,9 @@ class Settings(BaseModel):
     """An owed turn that nobody has claimed for so long has lost its message."""
     turn_deadline_s: float = Field(8.0, ge=0.5, le=120)
     """A turn that takes longer is wedged and given to another worker."""
+    drain_s: float = Field(20.0, ge=0, le=100)
+    """A worker that is told to end lets its turns go on for so long, then gives them to others. ECS
+    kills whatever still runs after 120 s at most (`stopTimeout`)."""
     abandoned_after_s: float = Field(6 * 3600.0, ge=60, le=MONTH_S)
     """A call in which nothing is said for so long has lost its hang-up and is ended."""
     completed_ttl_s: float = Field(1800.0, ge=1, le=MONTH_S)
@@ -88,6 +105,13 @@ class Settings(BaseModel):
     """The server that holds the calls is gone for so long: the caller is put through to a human."""
     speech_letters_per_s: float = Field(15.0, ge=1, le=1000)
     """How fast the carrier's voice speaks: tells what was heard when a line broke."""
+    thread_most_entries: int = Field(THREAD_MOST_ENTRIES, ge=20, le=10_000)
+    """A call in which so much has been said has a human rung; at twice as many the agent falls
+    silent."""
+    open_calls_most: int = Field(OPEN_CALLS_MOST, ge=1, le=1_000_000)
+    """Of all calls together; those beyond are put through to humans at once, without a worker."""
+    frames_per_s_most: int = Field(FRAMES_PER_S_MOST, ge=10, le=10_000)
+    """Of one relay socket; a call beyond goes on by webhooks, and a human is rung."""
     unsigned: bool = False
     """Development only, on loopback: believe webhooks that nobody has signed."""
 
@@ -99,9 +123,9 @@ class Settings(BaseModel):
     index_dir: Path | None = None
     """Where this machine keeps what it has built of the procedures to find them; None:
     `callflow/index` where its user's caches are."""
-    responder: Literal["scripted", "echo"] = "scripted"
-    """Who words the reply: the procedure's script (behind a model, where one is named), or an echo
-    for measuring callflow itself."""
+    responder: Literal["scripted", "echo", "counted"] = "scripted"
+    """Who words the reply: the procedure's script (behind a model, where one is named), an echo for
+    measuring callflow itself, or sentences that can be counted for striking it."""
     model: str | None = None
     """The language model that words replies: `openai:NAME` (any compatible endpoint),
     `anthropic:NAME` or `bedrock:NAME`. None: the procedure's script alone."""
@@ -158,6 +182,25 @@ class Settings(BaseModel):
             )
         return model
 
+    @model_validator(mode="after")
+    def _some_servers_need_a_broker_beside_them(self) -> Settings:
+        if self.redis_url is None or self.broker_url is not None:
+            return self
+        if self.redis_url.startswith(tuple(f"{scheme}://" for scheme in SENTINEL_SCHEMES)):
+            raise ValueError(
+                "CALLFLOW_BROKER_URL is not set, and CALLFLOW_REDIS_URL names Sentinels: write "
+                "where Celery's messages are as kombu does, sentinel://:password@host:26379 (one "
+                "after the other, with semicolons between them), or name a server of their own "
+                "(redis://…; a small one will do, since nothing is lost with it)"
+            )
+        if self.redis_url.startswith(tuple(f"{scheme}://" for scheme in CLUSTER_SCHEMES)):
+            raise ValueError(
+                "CALLFLOW_BROKER_URL is not set, and CALLFLOW_REDIS_URL names a cluster, in which "
+                "Celery's messages cannot live: name a server of their own for them (redis://…; a "
+                "small one will do, since nothing is lost with it)"
+            )
+        return self
+
     @field_validator("redis_url", "broker_url")
     @classmethod
     def _names_a_redis_server(cls, url: str | None, info: ValidationInfo) -> str | None:
@@ -194,6 +237,12 @@ class Settings(BaseModel):
             return self.broker_url
         socket, _, path = self.redis_url.partition("unix://")
         return self.redis_url if socket or not path else f"redis+socket://{path}"
+
+    @property
+    def replicas(self) -> tuple[int, int]:
+        """How many replicas must have what is acknowledged, and for how many ms they are waited
+        for."""
+        return self.min_replicas, _ms(self.replica_wait_s)
 
     @property
     def timing(self) -> Timing:

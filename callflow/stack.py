@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from callflow.celery import TAKEOVER, TURNS, WATCHDOG
+from callflow.celery import CALLS, WATCHDOG
 
 END_TIMEOUT_S = 10.0
 
@@ -66,6 +66,11 @@ class StackProcess:
         """Send a signal to the process and all its children; a dead one is left alone."""
         if self.alive:
             os.killpg(self.pid, number)
+
+    def end(self) -> None:
+        """Ask it to end, as a container's manager does: SIGTERM to the parent alone. It drains."""
+        if self.alive:
+            self.popen.terminate()
 
     def kill(self) -> None:
         """Pull the plug: SIGKILL for the process and all its children."""
@@ -116,7 +121,7 @@ class LocalStack:
 
     def start_worker(self, name: str, *, slots: int = 4, pool: str = "prefork") -> StackProcess:
         """A worker that runs turns, takeovers first."""
-        return self._worker(name, f"{TAKEOVER},{TURNS}", "-c", str(slots), "-P", pool)
+        return self._worker(name, ",".join(CALLS), "-c", str(slots), "-P", pool)
 
     def start_watchdog(self, name: str = "watchdog") -> StackProcess:
         """A worker that does nothing but sweep."""
@@ -142,8 +147,7 @@ class LocalStack:
         for process in self.processes.values():
             if process.frozen:
                 process.thaw()
-            if process.alive:
-                process.popen.terminate()
+            process.end()
         for process in self.processes.values():
             try:
                 process.popen.wait(END_TIMEOUT_S)

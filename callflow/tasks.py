@@ -6,12 +6,16 @@ from celery import Task
 
 from callflow import bootstrap
 from callflow.celery import RING, RUN_TURN, SWEEP, app
+from callflow.turn import FOR_NOTHING
 
 
 @app.task(name=RUN_TURN, bind=True)  # type: ignore[untyped-decorator]
 def run_turn(self: Task, call_sid: str) -> str:
-    """One conversational turn of one call."""
-    return bootstrap.turns(self.request.hostname).run(call_sid)
+    """One conversational turn of one call; woken for nothing, a look at what else is stale."""
+    outcome = bootstrap.turns(self.request.hostname).run(call_sid)
+    if outcome in FOR_NOTHING:
+        bootstrap.watchdog().discard_stale(self.request.delivery_info["routing_key"])
+    return outcome
 
 
 @app.task(name=RING)  # type: ignore[untyped-decorator]

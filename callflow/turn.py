@@ -19,7 +19,7 @@ from callflow.call.record import CallRecord
 from callflow.celery import wake, wake_ring
 from callflow.comprehension import Comprehension
 from callflow.errors import CallflowError, LeaseLost
-from callflow.heartbeat import Heartbeat, Hold
+from callflow.heartbeat import DEADLINE, DRAINED, Heartbeat, Hold
 from callflow.responder.protocol import Piece, Responder
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Claimed, Commit, Lease, Note, Pass, Release
@@ -38,6 +38,14 @@ class TurnOutcome(StrEnum):
     LOST = "lost"
     """The lease was taken from us in the middle: whoever has it now answers."""
     TRANSFERRED = "transferred"
+    DRAINED = "drained"
+    """This worker is to end and begins no turn: another one was woken."""
+
+
+FOR_NOTHING = frozenset(
+    (TurnOutcome.IDLE, TurnOutcome.HELD, TurnOutcome.ENDED, TurnOutcome.UNKNOWN)
+)
+"""What a worker made of a message that came late, or doubled."""
 
 
 class UnfinishedReply(CallflowError):
@@ -60,12 +68,15 @@ class Turns:
 
         An exception of the responder gives the call to another worker and is raised.
         """
+        if self.heartbeat.drain.begun:
+            wake(call_sid, takeover=True)
+            return TurnOutcome.DRAINED
         self.heartbeat.start()
         since = time.monotonic()
         claimed = self.store.claim(call_sid, self.heartbeat.worker, secrets.token_hex(8))
         if not isinstance(claimed, Claimed):
             return TurnOutcome(claimed)
-        with self.heartbeat.keep(claimed.lease, since, self._give_up_wedged) as hold:
+        with self.heartbeat.keep(claimed.lease, since, self._give_up) as hold:
             try:
                 return self._serve(claimed.record, hold)
             except LeaseLost:
@@ -74,8 +85,8 @@ class Turns:
                 self._give_back(hold.lease, type(error).__name__, costs=True)
                 raise
             except BaseException:
-                # SystemExit: the worker is being drained. The turn is as good as new.
-                self._give_back(hold.lease, "drained", costs=False)
+                # SystemExit: Celery ends the process. The turn is as good as new.
+                self._give_back(hold.lease, DRAINED, costs=False)
                 raise
 
     def _serve(self, record: CallRecord, hold: Hold) -> TurnOutcome:
@@ -140,15 +151,15 @@ class Turns:
             case Commit.OK:
                 return TurnOutcome.ANSWERED
             case Commit.MOVED:
-                wake(record.call_sid)
+                wake(record.call_sid, urgency="P1" if committed.hurried else record.urgency)
                 return TurnOutcome.ANSWERED
             case Commit.ENDED | Commit.UNKNOWN as word:
                 return TurnOutcome(word)
             case Commit.FENCED:
                 return TurnOutcome.LOST
 
-    def _give_up_wedged(self, lease: Lease) -> None:
-        self._give_back(lease, "deadline", costs=True)
+    def _give_up(self, lease: Lease, reason: str) -> None:
+        self._give_back(lease, reason, costs=reason == DEADLINE)
 
     def _give_back(self, lease: Lease, reason: str, *, costs: bool) -> None:
         released = self.store.hand_back(lease, reason, costs=costs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from callflow.celery import wake, wake_ring
+from callflow.celery import discard, next_turns, wake, wake_ring
 from callflow.store.calls import CallStore
 from callflow.store.leases import Findings, Leases, Suspect
 from callflow.store.outcome import Finish, Release
@@ -20,6 +20,9 @@ GONE = "gone"
 
 SILENT = "silent"
 """The holder has not beaten for `stale_after_s`, whatever else seems alive: frozen, or cut off."""
+
+STALE_BATCH = 50
+"""Messages that are looked at together: some milliseconds, as one task costs that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,30 @@ class Watchdog:
         """The same, if nobody else has swept for a second; None otherwise."""
         return self._round(None) if self.leases.take_missed_sweep(by) else None
 
+    def discard_stale(self, queue: str) -> int:
+        """Throw away what is next in `queue` and asks for nothing, as long as that is most of it.
+
+        For a worker that was just woken for nothing: after a flood of hang-ups, or an overload that
+        humans have answered, thousands of such messages may stand before a caller who waits, and
+        each costs a whole task. A message that is thrown away wrongly would be made good as any
+        lost one; but a call that is owed anew has a newer one.
+        """
+        discarded = 0
+        while True:
+            waiting = next_turns(queue, STALE_BATCH)
+            unserved = set(self.leases.unserved([call_sid for _, call_sid in waiting]))
+            stale = []
+            for message, call_sid in waiting:
+                if call_sid in unserved:
+                    # One is enough for each.
+                    unserved.discard(call_sid)
+                else:
+                    stale.append(message)
+            discard(queue, stale)
+            discarded += len(stale)
+            if len(stale) <= STALE_BATCH // 2:
+                return discarded
+
     def _round(self, now_ms: int | None) -> Sweep:
         found = self.leases.look(now_ms=now_ms)
         passed = [
@@ -65,14 +92,16 @@ class Watchdog:
             if (who := self._take_back(suspect, reason, now_ms)) is not None
         ]
         unclaimed = self.leases.take_unclaimed(found.unclaimed, now_ms=now_ms)
-        for call_sid, attempts in unclaimed:
+        for lost in unclaimed:
             # Behind a backlog nothing is lost: only a call that was taken over jumps the queue.
-            wake(call_sid, takeover=attempts > 0)
+            wake(lost.call_sid, takeover=lost.attempts > 0, urgency=lost.urgency)
         for call_sid in found.rings:
             wake_ring(call_sid)
         ended = [
             self.store.end(call_sid, "abandoned", now_ms=now_ms) for call_sid in found.abandoned
         ]
+        if found.failure is not None:
+            raise found.failure  # After all that could be done.
         return Sweep(
             reclaimed=len(passed),
             to_worker=passed.count(PassedTo.WORKER),
@@ -85,8 +114,8 @@ class Watchdog:
     def _fallen(self, found: Findings) -> list[tuple[Suspect, str]]:
         """The suspects whose holders are not coming back, with the reason."""
         stale_ms = self.store.timing.stale_ms
-        silent = [s for s in found.suspects if found.now_ms - s.last_beat >= stale_ms]
-        late = [s for s in found.suspects if found.now_ms - s.last_beat < stale_ms]
+        silent = [s for s in found.suspects if s.silent_ms >= stale_ms]
+        late = [s for s in found.suspects if s.silent_ms < stale_ms]
         fallen = [(suspect, SILENT) for suspect in silent]
         if late and found.presence_counts:
             present = self.leases.present(sorted({suspect.worker for suspect in late}))

@@ -18,7 +18,7 @@ import uvicorn
 from pydantic import SecretStr
 from twilio.request_validator import RequestValidator
 
-from callflow.celery import RING, TAKEOVER, TURNS
+from callflow.celery import CALLS, RING
 from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
@@ -169,7 +169,7 @@ class Worker:
 
     def run(self) -> None:
         while not self._stop.is_set():
-            found = self.parts.client.brpop([TAKEOVER, TURNS], timeout=0.1)
+            found = self.parts.client.brpop(CALLS, timeout=0.1)
             if found:
                 message = json.loads(found[1])
                 (call_sid,), _, _ = json.loads(base64.b64decode(message["body"]))

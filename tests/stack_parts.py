@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callflow.call.record import CallRecord
-from callflow.celery import TAKEOVER, TURNS, use_broker
+from callflow.celery import CALLS, use_broker
 from callflow.settings import load
 from callflow.stack import LocalStack, StackProcess
 from callflow.store.embedded import EmbeddedServer
@@ -92,15 +92,19 @@ def running(
     beats: int = 1,
     pool: str = "prefork",
     events: bool = False,
+    broker_url: str = "",
     env: Mapping[str, str] | None = None,
     **settings: str,
 ) -> Iterator[Running]:
-    """Start a stack; `settings` are without their prefix, in small letters, `env` as they are."""
+    """Start a stack; `settings` are without their prefix, in small letters, `env` as they are.
+
+    `broker_url`: where the messages are; empty: where the calls are.
+    """
     with EmbeddedServer.start() as server:
         given = {f"CALLFLOW_{name.upper()}": value for name, value in settings.items()}
         given |= env or {}
-        given |= {"CALLFLOW_REDIS_URL": server.url, "CALLFLOW_BROKER_URL": ""}
-        use_broker(server.url)
+        given |= {"CALLFLOW_REDIS_URL": server.url, "CALLFLOW_BROKER_URL": broker_url}
+        use_broker(broker_url or server.url)
         with LocalStack(given, log_dir, events=events) as stack, connect(server.url) as client:
             for number in range(1, workers + 1):
                 stack.start_worker(f"w{number}", slots=slots, pool=pool)
@@ -117,4 +121,4 @@ def running(
 
 def purge_queues(run: Running) -> None:
     """Lose every message that waits in the broker."""
-    run.parts.client.delete(TAKEOVER, TURNS)
+    run.parts.client.delete(*CALLS)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
-from callflow.errors import LeaseLost
-from callflow.heartbeat import Heartbeat, worker_name
+from callflow.errors import LeaseLost, StoreUnavailable
+from callflow.heartbeat import DEADLINE, DRAINED, Drain, Heartbeat, worker_name
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
@@ -26,16 +29,20 @@ def _claimed(parts: Parts, sid: str = SID) -> Lease:
     return claimed.lease
 
 
-def _heartbeat(parts: Parts, name: str = "w@test/1-aa") -> Heartbeat:
-    return Heartbeat(parts.store, Presence(parts.client, name), name)
+def _heartbeat(parts: Parts, name: str = "w@test/1-aa", drain: Drain | None = None) -> Heartbeat:
+    return Heartbeat(parts.store, Presence(parts.client, name), name, drain)
+
+
+def _noting(given_back: list[tuple[Lease, str]]) -> Callable[[Lease, str], None]:
+    return lambda lease, reason: given_back.append((lease, reason))
 
 
 def _beaten_since(parts: Parts, lease: Lease, beat: int) -> bool:
     return (parts.record(lease.call_sid).last_heartbeat or 0) > beat
 
 
-def _never(lease: Lease) -> None:
-    pytest.fail(f"{lease} is not wedged")
+def _never(lease: Lease, reason: str) -> None:
+    pytest.fail(f"{lease} is given back: {reason}")
 
 
 def test_it_beats_for_every_turn_of_its_process(parts: Parts) -> None:
@@ -125,16 +132,115 @@ def test_without_the_server_a_lease_is_trusted_until_one_beat_before_others_may_
         heartbeat.close()
 
 
-def test_a_turn_past_its_deadline_is_reported_once(parts: Parts) -> None:
+def test_a_turn_past_its_deadline_is_given_back_once(parts: Parts) -> None:
     lease = _claimed(parts)
-    wedged: list[Lease] = []
+    given_back: list[tuple[Lease, str]] = []
     heartbeat = _heartbeat(parts)
-    with heartbeat.keep(lease, time.monotonic() - 5.0, wedged.append) as hold:
+    with heartbeat.keep(lease, time.monotonic() - 5.0, _noting(given_back)) as hold:
         heartbeat.beat()
         heartbeat.beat()
 
         assert hold.stop.is_set()
-    assert wedged == [lease]
+    assert given_back == [(lease, DEADLINE)]
+
+
+def test_every_turn_that_runs_when_the_worker_has_to_end_is_given_back_once(parts: Parts) -> None:
+    leases = [_claimed(parts, f"CA{number}") for number in range(2)]
+    given_back: list[tuple[Lease, str]] = []
+    heartbeat = _heartbeat(parts, drain=Drain(within_s=0))
+    with (
+        heartbeat.keep(leases[0], time.monotonic(), _noting(given_back)) as first,
+        heartbeat.keep(leases[1], time.monotonic(), _noting(given_back)),
+    ):
+        heartbeat.beat()
+        first.check()
+
+        heartbeat.drain.begin()
+        heartbeat.beat()
+        heartbeat.beat()
+        with pytest.raises(LeaseLost, match="the worker ends"):
+            first.check()
+    assert sorted(given_back, key=str) == sorted(((one, DRAINED) for one in leases), key=str)
+
+
+def test_turns_that_still_have_time_when_the_worker_is_told_to_end_go_on(parts: Parts) -> None:
+    lease = _claimed(parts)
+    heartbeat = _heartbeat(parts, drain=Drain(within_s=60))
+    heartbeat.drain.begin()
+    with heartbeat.keep(lease, time.monotonic(), _never) as hold:
+        heartbeat.beat()
+        hold.check()
+
+
+def test_a_turn_that_could_not_be_given_back_is_given_back_at_the_next_beat(parts: Parts) -> None:
+    lease = _claimed(parts)
+    tried: list[str] = []
+
+    def give_back(lease: Lease, reason: str) -> None:
+        tried.append(reason)
+        if len(tried) == 1:
+            raise StoreUnavailable("here", "a trial")
+
+    heartbeat = _heartbeat(parts)
+    with heartbeat.keep(lease, time.monotonic() - 5.0, give_back):
+        with pytest.raises(StoreUnavailable):
+            heartbeat.beat()
+        heartbeat.beat()
+        heartbeat.beat()
+    assert tried == [DEADLINE, DEADLINE]
+
+
+def test_a_turn_does_not_end_before_its_call_has_been_given_back(parts: Parts) -> None:
+    """A worker that ends does so as soon as its turns have, whatever its heartbeat still does."""
+    lease = _claimed(parts)
+    given_back: list[tuple[Lease, str]] = []
+
+    def slowly(lease: Lease, reason: str) -> None:
+        turn_goes_on.wait(10)
+        given_back.append((lease, reason))
+
+    turn_goes_on = threading.Event()
+    heartbeat = _heartbeat(parts)
+    with heartbeat.keep(lease, time.monotonic() - 5.0, slowly) as hold:
+        heartbeat.start()
+        assert hold.stop.wait(10)
+        threading.Timer(0.2, turn_goes_on.set).start()
+    assert given_back == [(lease, DEADLINE)]
+    heartbeat.close()
+
+
+def test_a_drain_that_has_begun_begins_no_more_and_is_known_to_forked_children() -> None:
+    drain = Drain(within_s=60)
+    assert (drain.begun, round(drain.left_s)) == (False, 60)
+    drain.begin()
+    left_s = drain.left_s
+    if (child := os.fork()) == 0:
+        drain.begin()
+        os._exit(0 if drain.begun and drain.left_s <= left_s else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert drain.left_s <= left_s
+
+    other = Drain(within_s=60)
+    if (child := os.fork()) == 0:
+        other.begin()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert other.begun
+
+
+def test_who_cannot_beat_says_why_once(
+    own_server: EmbeddedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    own_server.kill()
+    with connect(own_server.url) as client:
+        heartbeat = _heartbeat(Parts(client))
+        with caplog.at_level(logging.WARNING, "callflow.heartbeat"):
+            heartbeat.start()
+            wait_until(lambda: caplog.records, "it says nothing")
+        heartbeat.close()
+    (only,) = caplog.records
+    where = f"127.0.0.1:{own_server.port}/0"
+    assert only.message.startswith(f"w@test/1-aa cannot beat: the Redis server at {where} ")
 
 
 def test_starting_twice_starts_one_thread(parts: Parts) -> None:

@@ -48,7 +48,7 @@ def test_a_setting_like_no_other_is_answered_with_all_there_are() -> None:
         ("CALLFLOW_COMPLETED_TTL_S", "0", "greater than or equal to 1"),
         ("CALLFLOW_COMPLETED_TTL_S", "inf", "less than or equal to"),
         ("CALLFLOW_ABANDONED_AFTER_S", "1e17", "less than or equal to"),
-        ("CALLFLOW_RESPONDER", "oracle", "'scripted' or 'echo'"),
+        ("CALLFLOW_RESPONDER", "oracle", "'scripted', 'echo' or 'counted'"),
         ("CALLFLOW_REDIS_URL", "http://a", "begins with redis://"),
         ("CALLFLOW_BROKER_URL", "amqp://a", "begins with redis://"),
     ],

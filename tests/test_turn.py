@@ -277,3 +277,34 @@ def test_where_a_procedure_fetches_a_person_one_is_rung_before_a_word_is_said(ca
     record = call.record()
     assert record.needs_human == "fire_smoke is P1"
     assert call.events().count("alerted") == 1
+
+
+def test_a_worker_that_is_told_to_end_begins_no_turn_and_wakes_another(call: Parts) -> None:
+    takeovers, turns = call.queued()
+    worker = call.worker(HELLO)
+    worker.heartbeat.drain.begin()
+
+    assert worker.run(SID) is TurnOutcome.DRAINED
+    assert call.queued() == (takeovers + 1, turns)
+    assert "claimed" not in call.events()
+    assert call.worker(HELLO).run(SID) is TurnOutcome.ANSWERED
+
+
+def test_a_turn_that_outlasts_its_worker_goes_to_another_and_costs_no_attempt(call: Parts) -> None:
+    @dataclass
+    class Waits:
+        def respond(self, record: CallRecord, stop: Event) -> Iterator[Piece]:
+            yield Piece("Hello. ")
+            ending.heartbeat.drain.begin()
+            assert stop.wait(10)
+
+    ending = call.worker(Waits())
+    assert ending.run(SID) is TurnOutcome.LOST
+
+    record = call.record()
+    assert record.call_state is CallState.INCOMPLETE
+    assert record.attempts == 0
+    assert [e.reason for e in call.journal() if e.event == "handed_back"] == ["drained"]
+    assert call.queued()[0] == 1
+    assert call.worker(HELLO).run(SID) is TurnOutcome.ANSWERED
+    assert call.record().said(1, "agent") == "Hello. Stay inside."

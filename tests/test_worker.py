@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from callflow.celery import WATCHDOG, discard_sweeps, use_broker
+from callflow.celery import CALLS, WATCHDOG, discard_sweeps, use_broker, wake
 from callflow.heartbeat import STUCK_STATUS
 from callflow.store.embedded import EmbeddedServer
 from tests.parts import Parts
@@ -42,7 +42,7 @@ def test_a_worker_without_usable_procedures_does_not_start(redis_url: str, tmp_p
     (sops / "bad.md").write_text("no front matter here\n")
 
     worker = _python(
-        *("-m", "celery", "-A", "callflow", "worker", "-Q", "takeover,turns", "-c", "1"),
+        *("-m", "celery", "-A", "callflow", "worker", "-Q", ",".join(CALLS), "-c", "1"),
         cwd=tmp_path,
         CALLFLOW_REDIS_URL=redis_url,
         CALLFLOW_SOP_DIR=str(sops),
@@ -126,3 +126,65 @@ def test_a_pool_process_whose_turn_will_not_stop_ends_itself(
     with Parts.on(redis_url) as parts:
         assert [e.reason for e in parts.journal() if e.event == "handed_back"] == ["deadline"]
         parts.close()
+
+
+@pytest.mark.chaos
+def test_a_process_whose_heartbeat_dies_ends_itself_and_says_why(
+    redis_url: str, tmp_path: Path
+) -> None:
+    """Else it would take calls and lose each of them, for as long as it lives."""
+    story = f"""
+        import logging, time
+        from callflow.store.script import connect
+        from tests.parts import Parts, Says
+
+        logging.basicConfig()
+        heartbeat = Parts(connect({redis_url!r})).worker(Says(("Hello.",))).heartbeat
+        heartbeat.start()
+        heartbeat.beat = None
+        time.sleep(30)
+    """
+
+    done = _python("-c", textwrap.dedent(story), cwd=tmp_path)
+
+    assert done.returncode == STUCK_STATUS, done.stderr
+    assert "ends itself: its heartbeat has died" in done.stderr
+    assert "'NoneType' object is not callable" in done.stderr
+    with Parts.on(redis_url) as parts:
+        assert parts.leases.present_now() == []
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_a_worker_that_cannot_run_turns_says_why_ends_and_keeps_no_message(
+    redis_url: str, tmp_path: Path, pool: str
+) -> None:
+    """Celery would replace its children by others that cannot either, and take messages for them.
+    (attevon-llc/OpenTranscribe#631: 69,231 of them in one night.)"""
+    story = f"""
+        import sys
+        from callflow import bootstrap
+
+        def broken(node):
+            raise RuntimeError("can't start new thread")
+
+        bootstrap.turns = broken
+        from celery.__main__ import main
+
+        sys.argv = "celery -A callflow worker -Q turns -c 1 -P {pool}".split()
+        sys.exit(main())
+    """
+    use_broker(redis_url)
+    wake("CA1")
+
+    worker = _python(
+        *("-c", textwrap.dedent(story)),
+        cwd=tmp_path,
+        CALLFLOW_REDIS_URL=redis_url,
+        CALLFLOW_DRAIN_S="1",
+    )
+
+    assert """no turns here: RuntimeError("can't start new thread")""" in worker.stderr
+    with Parts.on(redis_url) as parts:
+        assert parts.queued() == (0, 1)
+        parts.client.flushall()

@@ -133,7 +133,9 @@ class CallRecord(Frozen):
 
     `scenario_type` is the procedure that is being worked on, None while nothing is known;
     `open_scenarios` are all that apply, the gravest first. `understood` is the last turn whose
-    words have been read for scenario, language and facts, so that a takeover need not. `facts` are
+    words have been read for scenario, language and facts, so that a takeover need not; `hurry`, the
+    last one in whose words danger was heard as they came: until it is answered the call goes ahead
+    of others. `facts` are
     what the caller has told and the site is known for, `recorded` what people have noted: each is
     written by one side, so neither overwrites the other (`call/facts.py` joins them). `handling`
     is `human` from the moment at which the agent is silent for good or until a human
@@ -163,6 +165,7 @@ class CallRecord(Frozen):
     open_scenarios: tuple[str, ...] = ()
     urgency: Urgency | None = None
     understood: int = 0
+    hurry: int = 0
     facts: dict[str, Any] = Field(default_factory=dict)
     recorded: dict[str, Any] = Field(default_factory=dict)
     draft: Draft | None = None

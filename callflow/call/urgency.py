@@ -18,6 +18,13 @@ MEANINGS: Final[dict[Urgency, str]] = {
     "P5": "a test, a mistake or a prank",
 }
 
+AHEAD: Final[frozenset[Urgency]] = frozenset(("P1", "P2"))
+"""Served before other new work when there is more than workers can do."""
+
+LAST: Final[frozenset[Urgency]] = frozenset(("P5",))
+"""Served when nobody else waits: the tests that devices make of themselves among them, of which
+EN 81-28 wants one every three days."""
+
 
 def graver(one: Urgency, other: Urgency | None) -> bool:
     """True when `one` is more urgent than `other`; anything is graver than nothing."""

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from callflow.celery import TAKEOVER, TURNS, WATCHDOG
+from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import StoreError
-from callflow.store.doctor import WATCHDOG_WAY_OUT, Check, Grade
+from callflow.store.finding import Check, Grade
+from callflow.store.rounds import WATCHDOG_WAY_OUT
 from callflow.store.script import address, connect, translated
 
 LONG_QUEUE = 1_000
 MANY_SWEEPS = 50
 """Beat asks for five a second, each is done within milliseconds: these are taken by nobody."""
 
+REDIS = ("redis://", "rediss://", "unix://")
+
 
 def checks(url: str) -> Iterator[Check]:
     """One finding after the other. A broker that cannot be reached is one of them."""
-    if not url.startswith(("redis://", "rediss://", "unix://")):
+    if not url.startswith(REDIS):
         yield Check("broker", Grade.UNKNOWN, "it is no Redis server: look at it with its own tools")
         return
     try:
-        where, lengths = _lengths(url)
+        where, lengths = _lengths(url, (*CALLS, WATCHDOG))
     except StoreError as error:
         yield Check(
             "broker",
@@ -34,8 +37,18 @@ def checks(url: str) -> Iterator[Check]:
     yield _sweeps(lengths[WATCHDOG])
 
 
-def _lengths(url: str) -> tuple[str, dict[str, int]]:
-    queues = (TAKEOVER, TURNS, WATCHDOG)
+def waiting(url: str, queues: Sequence[str] = (*CALLS, WATCHDOG)) -> dict[str, int]:
+    """How many messages are in each queue; nothing where that cannot be known now."""
+    if not url.startswith(REDIS):
+        return {}
+    try:
+        return _lengths(url, queues)[1]
+    except StoreError:
+        # That it is gone is a finding of its own, see `checks`.
+        return {}
+
+
+def _lengths(url: str, queues: Sequence[str]) -> tuple[str, dict[str, int]]:
     client = connect(url)
     where = address(client)
     with translated(where), client.pipeline(transaction=False) as pipe:
@@ -45,8 +58,8 @@ def _lengths(url: str) -> tuple[str, dict[str, int]]:
 
 
 def _turns(lengths: dict[str, int]) -> Check:
-    told = ", ".join(f"{queue} {lengths[queue]}" for queue in (TAKEOVER, TURNS))
-    if max(lengths[TAKEOVER], lengths[TURNS]) < LONG_QUEUE:
+    told = ", ".join(f"{queue} {lengths[queue]}" for queue in CALLS)
+    if max(lengths[queue] for queue in CALLS) < LONG_QUEUE:
         return Check("queues", Grade.OK, f"messages waiting: {told}")
     return Check(
         "queues",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,13 +13,26 @@ from callflow.cli import screen, server
 from callflow.errors import StoreError
 
 if TYPE_CHECKING:
-    from callflow.store.doctor import Check
+    from callflow.store.finding import Check
 
 STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red", "unknown": "blue"}
 
 
-def doctor(as_json: screen.AsJson = False) -> None:
+def doctor(
+    node: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Examine one worker only, by the name behind its -n: for the health check of its "
+            "container. Exit 1 when a restart would help.",
+        ),
+    ] = None,
+    as_json: screen.AsJson = False,
+) -> None:
     """Examine the server, the workers and the watchdog; exit 1 when calls are in danger."""
+    if node is not None:
+        _examine(node, as_json)
+        return
     server.need()
     found: list[Check] = []
     for check in _checks():
@@ -36,21 +49,45 @@ def doctor(as_json: screen.AsJson = False) -> None:
         raise typer.Exit(1)
 
 
+def _examine(node: str, as_json: bool) -> None:
+    """One worker only. As `callflow.__main__` does it, for a server that has to be found first."""
+    from callflow import bootstrap
+    from callflow.store.bedside import told_of
+
+    url = server.need()
+    well, told = told_of(node, url, bootstrap.settings().broker_url or url)
+    screen.line(json.dumps({"ok": well, "node": node, "told": told}) if as_json else told)
+    if not well:
+        raise typer.Exit(1)
+
+
 def _checks() -> Iterator[Check]:
     from callflow import bootstrap
+    from callflow.celery import CALLS, WATCHDOG
     from callflow.cli import broker
-    from callflow.store.doctor import Check, Doctor, Grade
+    from callflow.store.doctor import Doctor
+    from callflow.store.finding import Check, Grade
+    from callflow.store.rounds import Rounds
+    from callflow.store.script import Scripts
 
     settings = bootstrap.settings()
     # And not `queue_url`, which is for kombu: that writes some addresses in its own way.
-    url = settings.broker_url or settings.redis_url
+    url = settings.broker_url or settings.redis_url or ""
+    rounds = Rounds(
+        Scripts(bootstrap.client()),
+        settings.timing,
+        calls=CALLS,
+        sweeps=WATCHDOG,
+        waiting=lambda: broker.waiting(url),
+    )
     try:
-        yield from Doctor(bootstrap.client(), bootstrap.leases(), bootstrap.snapshots()).checks()
+        yield from Doctor(bootstrap.client()).checks()
+        yield from rounds.checks()
     except StoreError as error:
         yield Check("server", Grade.FAILURE, str(error))
         if url == settings.redis_url:
             return
-    yield from broker.checks(url or "")
+    yield from broker.checks(url)
 
 
 def _print(check: Check) -> None:

@@ -33,6 +33,7 @@ def web(
             f"the web process needs {error.name}: pip install 'callflow[web]'"
         ) from error
     from callflow import bootstrap
+    from callflow.understanding.danger import dangers
 
     logging.basicConfig(
         format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=log_level.upper()
@@ -43,4 +44,7 @@ def web(
         screen.note(serve.UNSIGNED)
     if bootstrap.telephone() is None:
         screen.note("no CALLFLOW_TWILIO_ACCOUNT_SID: nobody can be rung, whatever happens")
+    # Reads its lists, before anybody can speak: it takes a third of a second of a processor, and
+    # four callers at once would each wait for all of four readings.
+    dangers("", "")
     serve.serve(host, port, log_level=log_level)

@@ -22,7 +22,7 @@ from callflow.store.encoding import (
     pairs,
 )
 from callflow.store.keys import SAID_CHANNEL, call_keys
-from callflow.store.lines import Lines
+from callflow.store.lines import UNREPLICATED, Lines
 from callflow.store.outcome import (
     Beat,
     Claim,
@@ -62,7 +62,7 @@ class CallStore(Lines):
         if word != "claimed":
             return Claim(word)
         record = CallRecord.model_validate_json(found[0])
-        return Claimed(Lease(call_sid, record.fence, worker), record)
+        return Claimed(Lease(call_sid, record.fence, worker, claim_id), record)
 
     def beat(self, *leases: Lease, now_ms: int | None = None) -> list[Beat]:
         """Renew leases, all in one round trip; one word each, in the same order."""
@@ -70,7 +70,7 @@ class CallStore(Lines):
             Invocation(
                 "beat",
                 (keys.call, keys.journal, keys.shard.leases),
-                (moves_row(Event.BEAT), lease.call_sid, lease.fence, clock(now_ms)),
+                (moves_row(Event.BEAT), lease.call_sid, lease.token, clock(now_ms)),
             )
             for lease, keys in ((lease, call_keys(lease.call_sid)) for lease in leases)
         ]
@@ -133,7 +133,7 @@ class CallStore(Lines):
             (
                 moves_row(Event.DRAFT),
                 lease.call_sid,
-                lease.fence,
+                lease.token,
                 what,
                 channel,
                 published,
@@ -159,18 +159,19 @@ class CallStore(Lines):
         """Store the reply to `turn`, in the language `lang`, and let the call go.
 
         `sop_step`, `needs_human` and `facts` stay as they are where they are None; a reason to
-        fetch a human has one rung.
+        fetch a human has one rung. That too few replicas have it in time is journaled, and nothing
+        is undone: whoever speaks with the caller asks `has_reply` before they say it.
         """
         keys = call_keys(lease.call_sid)
         learned = {"sop_step": sop_step, "needs_human": needs_human, "facts": facts}
         fields = {name: as_json(value) for name, value in learned.items() if value is not None}
-        word, *alerted = self._scripts.run(
+        (word, *rest), assured = self._scripts.run_assured(
             "commit",
             (*keys.own, keys.shard.leases, keys.shard.owed, keys.shard.rings),
             (
                 moves_row(Event.COMMIT),
                 lease.call_sid,
-                lease.fence,
+                lease.token,
                 turn,
                 entry("agent", turn, text, lang=lang),
                 self.timing.owed_ms,
@@ -180,14 +181,16 @@ class CallStore(Lines):
                 clock(now_ms),
             ),
         )
-        return Committed(Commit(word), alerted == ["alerted"])
+        if not assured and word in (Commit.OK, Commit.MOVED):
+            self.handovers.note(lease.call_sid, "remarked", UNREPLICATED)
+        return Committed(Commit(word), rest[:1] == ["alerted"], rest[1:] == ["1"])
 
     def hand_back(
         self, lease: Lease, reason: str, *, costs: bool, now_ms: int | None = None
     ) -> Released:
         """Let go of a turn that is not answered. `costs`: it counts as an attempt that failed."""
         return self._release(
-            lease.call_sid, lease.fence, Event.HAND_BACK, "handed_back", reason, costs, "", now_ms
+            lease.call_sid, lease.token, Event.HAND_BACK, "handed_back", reason, costs, "", now_ms
         )
 
     def reclaim(
@@ -195,13 +198,13 @@ class CallStore(Lines):
     ) -> Released:
         """Take a call back from a silent worker, unless it has beaten after `seen_beat`."""
         return self._release(
-            call_sid, fence, Event.RECLAIM, "reclaimed", reason, True, str(seen_beat), now_ms
+            call_sid, str(fence), Event.RECLAIM, "reclaimed", reason, True, str(seen_beat), now_ms
         )
 
     def _release(
         self,
         call_sid: str,
-        fence: int,
+        token: str,
         event: Event,
         line: str,
         reason: str,
@@ -216,7 +219,7 @@ class CallStore(Lines):
             (
                 moves_row(event),
                 call_sid,
-                fence,
+                token,
                 line,
                 reason,
                 int(costs),

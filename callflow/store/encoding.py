@@ -8,6 +8,7 @@ from typing import Any
 
 from callflow.call.ladder import fresh
 from callflow.call.record import Alert
+from callflow.call.urgency import Urgency
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Made once: `json.dumps` makes an encoder anew for every call with these options."""
@@ -42,6 +43,13 @@ def fresh_alert(reason: str | None) -> str:
     return "" if reason is None else alert(fresh(reason))
 
 
+def waits_as(urgency: str | None, hurried: str) -> Urgency | None:
+    """How urgent an owed call is, by what scripts say: what was understood of it, or P1 where
+    danger was heard in what nobody has understood yet. None: opened by an earlier release."""
+    known: Urgency | None = None if urgency is None else json.loads(urgency)
+    return "P1" if hurried == "1" else known
+
+
 def clock(now_ms: int | None) -> str:
     """The last argument of every script: empty for the server's own clock."""
     return "" if now_ms is None else str(now_ms)
@@ -66,6 +74,7 @@ FRESH = {
     "open_scenarios": "[]",
     "urgency": "null",
     "understood": "0",
+    "hurry": "0",
     "draft": "null",
     "handling": BY_AGENT,
     "needs_human": "null",

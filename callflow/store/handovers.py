@@ -7,6 +7,7 @@ by itself, in an index that the watchdog reads: a process that dies between two 
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from callflow.call.ladder import fresh
@@ -104,7 +105,8 @@ class Handovers:
     def note(self, call_sid: str, event: str, reason: str) -> None:
         """One line in the journal of a call that is open; none when it is not. Twice, two lines."""
         keys = call_keys(call_sid)
-        self._scripts.run("remark", (keys.call, keys.journal), (event, reason, clock(None)))
+        line = secrets.token_hex(4)
+        self._scripts.run("remark", (keys.call, keys.journal), (event, reason, line, clock(None)))
 
     def transfer(
         self, call_sid: str, reason: str, *, lease: Lease | None = None, now_ms: int | None = None
@@ -146,7 +148,7 @@ class Handovers:
             (
                 moves_row(Event.TRANSFER),
                 call_sid,
-                "" if lease is None else lease.fence,
+                "" if lease is None else lease.token,
                 event,
                 reason,
                 BY_HUMAN,

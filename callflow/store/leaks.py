@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import redis
 
+from callflow.store.cluster import nodes
 from callflow.store.keys import PREFIX
 from callflow.store.script import address, translated
 
@@ -14,7 +15,9 @@ def keys_without_lifetime(client: redis.Redis) -> list[str]:
     Scans the whole database: never on the path of a call.
     """
     with translated(address(client)):
-        found = sorted(client.scan_iter(f"{PREFIX}:*", count=1000))
+        found = sorted(
+            {key for node in nodes(client) for key in node.scan_iter(f"{PREFIX}:*", count=1000)}
+        )
         with client.pipeline(transaction=False) as pipe:
             for key in found:
                 pipe.pttl(key)

@@ -6,14 +6,27 @@ are still alive. It can only hasten a reclaim: a lease without a beat for `stale
 whoever seems present. And it may be wrong once: after the server restarts or fails over all
 subscriptions are gone at the same moment, so absence is not believed until the workers have had
 time to come back. A wrong guess costs a turn done twice and said once; the fence sees to that.
+
+In a cluster each node knows its own subscribers alone and has its own clock: presence is asked of
+every master and not believed while one of them cannot be asked, and an age is counted by the clock
+of the node that stamped it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from callflow.call.deadline import Timing
+from callflow.call.urgency import Urgency
+from callflow.errors import StoreError
+from callflow.store.cluster import Cluster, nodes
+from callflow.store.each import run_each
+from callflow.store.encoding import waits_as
 from callflow.store.keys import ALL_SHARDS, EPOCH, SWEPT, call_keys, presence_channel
 from callflow.store.script import Invocation, Scripts, translated
 
@@ -37,13 +50,24 @@ class Suspect:
     worker: str
     fence: int
     last_beat: int
+    silent_ms: int
+    """Since that beat, by the clock that stamped it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unclaimed:
+    """An owed call whose message counts as lost. `attempts`: how many workers its turn has cost."""
+
+    call_sid: str
+    attempts: int
+    owed_since: int
+    urgency: Urgency | None
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What one look over all shards found. Times are on the server's clock, ms."""
+    """What one look over all shards found."""
 
-    now_ms: int
     suspects: tuple[Suspect, ...]
     unclaimed: tuple[str, ...]
     """Owed calls past their deadline: see `take_unclaimed`."""
@@ -53,6 +77,8 @@ class Findings:
     """Calls for which the ladder of humans is to go on: each is given to one look only."""
     presence_counts: bool
     """False while an absent subscription proves nothing."""
+    failure: StoreError | None = None
+    """Why a part of the shards could not be looked at: a node of the cluster is gone."""
 
 
 class Leases:
@@ -62,27 +88,49 @@ class Leases:
         self._scripts = scripts
         self._client = scripts.client
         self._timing = timing
+        # One where one server has them all; one with each shard, so wherever there is a node left.
+        spread = isinstance(self._client, Cluster)
+        self._marks = tuple(shard.swept for shard in ALL_SHARDS) if spread else (SWEPT,)
 
     def mark_sweep(self, by: str) -> None:
         """Say that `by` sweeps now, so that no understudy has to."""
-        with translated(self._scripts.where):
-            self._client.set(SWEPT, by, px=UNDERSTUDY_AFTER_MS)
+        self._ask_marks(("SET", by, "PX", UNDERSTUDY_AFTER_MS))
 
     def take_missed_sweep(self, by: str) -> bool:
-        """True when nobody has swept for a second: then this round is `by`'s, and no other's."""
-        with translated(self._scripts.where):
-            return bool(self._client.set(SWEPT, by, px=UNDERSTUDY_AFTER_MS, nx=True))
+        """True when nobody has swept for a second: then this round is `by`'s, and no other's (in a
+        cluster two may take it at the same moment, which does no harm)."""
+        taken = self._ask_marks(("SET", by, "PX", UNDERSTUDY_AFTER_MS, "NX"))
+        return any(answer for (answer,) in taken)
 
     def last_sweep(self) -> tuple[str, int] | None:
         """Who swept last and how many ms ago; None when that is more than a second ago."""
-        with translated(self._scripts.where), self._client.pipeline() as pipe:
-            pipe.get(SWEPT)
-            pipe.pttl(SWEPT)
-            by, left_ms = pipe.execute()
-        return None if by is None else (by, UNDERSTUDY_AFTER_MS - left_ms)
+        marks = [(left, by) for by, left in self._ask_marks(("GET",), ("PTTL",)) if by is not None]
+        if not marks:
+            return None
+        left_ms, by = max(marks)
+        return by, UNDERSTUDY_AFTER_MS - left_ms
+
+    def _ask_marks(self, *commands: tuple[str | int, ...]) -> list[tuple[Any, ...]]:
+        """The answers of each mark of a sweep that can be asked; a node of a cluster that is gone
+        must not end all sweeps. Each command is a name and what follows the key."""
+        many = len(commands)
+        with translated(self._scripts.where), self._client.pipeline(transaction=False) as pipe:
+            for mark in self._marks:
+                for name, *rest in commands:
+                    pipe.execute_command(name, mark, *rest)  # type: ignore[no-untyped-call]
+            # Of one server the error is raised within, where it has the command tried again.
+            told = pipe.execute(raise_on_error=len(self._marks) == 1)
+            answers = [tuple(told[n : n + many]) for n in range(0, len(told), many)]
+            known = [one for one in answers if not any(isinstance(a, Exception) for a in one)]
+            if not known:
+                raise next(answer for answer in told if isinstance(answer, Exception))
+        return known
 
     def look(self, *, now_ms: int | None = None) -> Findings:
-        """One look over all shards: one pipelined request, a second where a beat is overdue."""
+        """One look over all shards: one pipelined request, a second where a beat is overdue.
+
+        Where one node of a cluster is gone the calls of the others are looked after all the same.
+        """
         timing = self._timing
         args = (
             timing.overdue_ms,
@@ -91,27 +139,30 @@ class Leases:
             RING_REWAKE_MS,
             "" if now_ms is None else str(now_ms),
         )
-        found = self._scripts.run_all(
+        told = run_each(
+            self._scripts,
             [
                 Invocation("sweep", (shard.leases, shard.owed, shard.active, shard.rings), args)
                 for shard in ALL_SHARDS
-            ]
+            ],
         )
+        found = [one for one in told if not isinstance(one, StoreError)]
+        failure = next((one for one in told if isinstance(one, StoreError)), None)
         now = int(found[0][0])
-        overdue = [call_sid for _, flat, *_ in found for call_sid in flat[::2]]
+        overdue = {sid: int(at) for at, flat, *_ in found for sid in flat[::2]}
         return Findings(
-            now_ms=now,
             suspects=self._suspects(overdue),
             unclaimed=tuple(sid for _, _, lost, *_ in found for sid in lost),
             abandoned=tuple(sid for _, _, _, gone, _ in found for sid in gone),
             rings=tuple(sid for *_, due in found for sid in due),
             presence_counts=self._presence_counts(now) if overdue else True,
+            failure=failure,
         )
 
     def take_unclaimed(
         self, call_sids: Sequence[str], *, now_ms: int | None = None
-    ) -> list[tuple[str, int]]:
-        """Those of `call_sids` that are to be woken now, each with the attempts it has cost.
+    ) -> list[Unclaimed]:
+        """Those of `call_sids` that are to be woken now, the oldest owed first.
 
         Each is given to one sweep only, and its deadline is set on.
         """
@@ -121,8 +172,33 @@ class Leases:
             Invocation("rewake", (keys.call, keys.shard.owed), (call_sid, *args))
             for call_sid, keys in ((sid, call_keys(sid)) for sid in call_sids)
         ]
-        replies = zip(call_sids, self._scripts.run_all(asked), strict=True)
-        return [(sid, int(reply[1])) for sid, reply in replies if reply[0] == "wake"]
+        # Where a node has just gone the deadline stands: the next sweep finds it.
+        replies = [
+            (sid, reply)
+            for sid, reply in zip(call_sids, run_each(self._scripts, asked), strict=True)
+            if not isinstance(reply, StoreError)
+        ]
+        woken = [
+            Unclaimed(sid, int(reply[1]), int(reply[2]), waits_as(reply[3], reply[4]))
+            for sid, reply in replies
+            if reply[0] == "wake"
+        ]
+        return sorted(woken, key=lambda one: one.owed_since)
+
+    def unserved(self, call_sids: Sequence[str]) -> frozenset[str]:
+        """Those of `call_sids` in which a reply is owed and no worker has it."""
+        if not call_sids:
+            return frozenset()
+        with translated(self._scripts.where), self._client.pipeline(transaction=False) as pipe:
+            for call_sid in call_sids:
+                asked = ("heard", "answered", "assigned_worker", "outcome")
+                pipe.hmget(call_keys(call_sid).call, *asked)
+            rows = pipe.execute()
+        return frozenset(
+            call_sid
+            for call_sid, (heard, answered, *others) in zip(call_sids, rows, strict=True)
+            if others == ["null", "null"] and int(heard) > int(answered)
+        )
 
     def present(self, workers: Sequence[str]) -> frozenset[str]:
         """Those of `workers` whose processes have their subscription open."""
@@ -130,41 +206,65 @@ class Leases:
             return frozenset()
         channels = {presence_channel(worker): worker for worker in workers}
         with translated(self._scripts.where):
-            counts = self._client.pubsub_numsub(*channels)
+            counts = [
+                pair for node in nodes(self._client) for pair in node.pubsub_numsub(*channels)
+            ]
         return frozenset(channels[str(channel)] for channel, count in counts if count)
 
     def present_now(self) -> list[str]:
         """The names of all processes with an open subscription, for people who look."""
         with translated(self._scripts.where):
-            channels = self._client.pubsub_channels(presence_channel("*"))
-        return sorted(str(channel).removeprefix(presence_channel("")) for channel in channels)
+            channels = {
+                str(channel).removeprefix(presence_channel(""))
+                for node in nodes(self._client)
+                for channel in node.pubsub_channels(presence_channel("*"))
+            }
+        return sorted(channels)
 
-    def _suspects(self, call_sids: Sequence[str]) -> tuple[Suspect, ...]:
-        if not call_sids:
+    def _suspects(self, overdue: Mapping[str, int]) -> tuple[Suspect, ...]:
+        """`overdue`: the time at which each was looked at, by its own shard's clock."""
+        if not overdue:
             return ()
         with translated(self._scripts.where), self._client.pipeline(transaction=False) as pipe:
-            for call_sid in call_sids:
+            for call_sid in overdue:
                 pipe.hmget(call_keys(call_sid).call, "assigned_worker", "fence", "last_heartbeat")
             rows = pipe.execute()
         return tuple(
-            Suspect(call_sid, (worker or "").strip('"'), int(fence or 0), int(beat or 0))
-            for call_sid, (worker, fence, beat) in zip(call_sids, rows, strict=True)
+            Suspect(
+                call_sid,
+                (worker or "").strip('"'),
+                int(fence or 0),
+                int(beat or 0),
+                overdue[call_sid] - int(beat or 0),
+            )
+            for call_sid, (worker, fence, beat) in zip(overdue, rows, strict=True)
             if worker != "null"
         )
 
     def _presence_counts(self, now_ms: int) -> bool:
-        with translated(self._scripts.where), self._client.pipeline(transaction=False) as pipe:
-            pipe.info("server")
-            pipe.info("replication")
-            pipe.get(EPOCH)
-            server, replication, known = pipe.execute()
-            # run_id changes with a restart, master_replid with a promotion.
-            life = f"{server['run_id']}/{replication['master_replid']}"
-            known_life, _, since = (known or "").rpartition(" ")
+        with translated(self._scripts.where):
+            try:
+                life, age_ms = self._life()
+            except (RedisConnectionError, RedisTimeoutError):
+                # Whoever is present at a node that is gone may be with us again in a moment.
+                return False
+            known_life, _, since = str(self._client.get(EPOCH) or "").rpartition(" ")
             if known_life != life:
                 # Never seen: the server is as old as it says. Another one was seen before: its
                 # subscribers have lost their connections at some time up to now.
-                age_ms = 0 if known_life else int(server["uptime_in_seconds"]) * 1000
-                since = str(now_ms - age_ms)
+                since = str(now_ms - (0 if known_life else age_ms))
                 self._client.set(EPOCH, f"{life} {since}", ex=EPOCH_TTL_S)
         return now_ms - int(since) >= self._timing.resubscribe_ms
+
+    def _life(self) -> tuple[str, int]:
+        """Which lives of which servers hold the calls, and the age of the youngest, ms."""
+        lives, ages_s = [], []
+        for node in nodes(self._client):
+            with node.pipeline(transaction=False) as pipe:
+                pipe.info("server")
+                pipe.info("replication")
+                server, replication = pipe.execute()
+            # run_id changes with a restart, master_replid with a promotion.
+            lives.append(f"{server['run_id']}/{replication['master_replid']}")
+            ages_s.append(int(server["uptime_in_seconds"]))
+        return ",".join(sorted(lives)), 1000 * min(ages_s)

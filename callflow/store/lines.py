@@ -5,14 +5,15 @@ Each may be asked twice and changes the record once; see `calls.py` for the work
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callflow.call.deadline import Timing
 from callflow.call.ladder import NOT_UNDERSTOOD_TURNS
+from callflow.call.limits import LIMIT, THREAD_MOST_ENTRIES
 from callflow.call.state import OPENED, Event, moves_row
 from callflow.call.utterance import clean
-from callflow.errors import CallEnded, TurnOutOfOrder, UnknownCall
+from callflow.errors import CallEnded, StoreUnreplicated, TurnOutOfOrder, UnknownCall
 from callflow.store.encoding import (
     BY_HUMAN,
     FRESH,
@@ -21,9 +22,11 @@ from callflow.store.encoding import (
     entry,
     fresh_alert,
     pairs,
+    waits_as,
 )
 from callflow.store.handovers import Handovers
 from callflow.store.keys import SAID_CHANNEL, call_keys
+from callflow.store.losses import Losses
 from callflow.store.outcome import Finish, Hear, Heard, Interrupt, Open
 from callflow.store.recorded import Recorded
 from callflow.store.script import Scripts
@@ -31,16 +34,23 @@ from callflow.store.script import Scripts
 NOT_UNDERSTOOD = "not_understood"
 """Why a human is rung for a caller whom nobody has understood, turn after turn."""
 
+UNREPLICATED = "unreplicated"
+"""Stands in the journal for what too few replicas had in time."""
+
 
 class Lines:
     """What happens on the lines of one deployment. `handovers`: the way to a human and back;
-    `recorded`: the facts that people note."""
+    `recorded`: the facts that people note; `losses`: what a failover may take."""
 
-    def __init__(self, scripts: Scripts, timing: Timing) -> None:
+    def __init__(
+        self, scripts: Scripts, timing: Timing, thread_most_entries: int = THREAD_MOST_ENTRIES
+    ) -> None:
         self._scripts = scripts
+        self._thread_most_entries = thread_most_entries
         self.timing = timing
         self.handovers = Handovers(scripts)
         self.recorded = Recorded(scripts)
+        self.losses = Losses(scripts)
 
     def open(
         self,
@@ -50,13 +60,16 @@ class Lines:
         language: str = "en",
         greeting: str = "",
         alert: str | None = None,
+        needs_human: str | None = None,
         facts: Mapping[str, Any] | None = None,
         now_ms: int | None = None,
     ) -> Open:
-        """Create the record of a call that was received; a second time changes nothing.
+        """Create the record of a call that was received; a second time changes nothing. No
+        replicas are waited for: a call that a failover has lost is opened by its next turn.
 
         `greeting`: what the caller hears first, kept as the agent's turn 0. `alert`: why a human is
-        to be rung from the start. `facts`: what is known of the site.
+        to be rung from the start; `needs_human`: why one is wanted, whom somebody else rings.
+        `facts`: what is known of the site.
         """
         keys = call_keys(call_sid)
         fields = {
@@ -65,6 +78,7 @@ class Lines:
             **FRESH,
             "language": as_json(clean(call_sid, language)),
             "site": as_json(None if site is None else clean(call_sid, site)),
+            "needs_human": as_json(needs_human),
             "facts": as_json(facts or {}),
         }
         (word,) = self._scripts.run(
@@ -89,24 +103,27 @@ class Lines:
         digits: str | None = None,
         understood: bool = True,
         wants_human: str | None = None,
+        danger: bool = False,
         after_loss: bool = False,
         now_ms: int | None = None,
     ) -> Heard:
-        """Store what the caller said in `turn` (from 1). Once this returns it is never lost.
+        """Store what the caller said in `turn` (from 1): then only a failover can lose it, and only
+        where no replicas are waited for.
 
         The first text stored for a turn stands; the same turn again is REPEATED. An empty text is
-        silence, or keys (`digits`). So many turns in a row that were not `understood`, or
-        `wants_human` (a reason), have a human rung. `after_loss`: whoever asks knows that the turns
-        before were heard, so a record that does not have them has lost them, and goes on from here.
-        Raises UnknownCall, CallEnded, TurnOutOfOrder when `turn` is not the next, and
-        InvalidUtterance: nothing is stored then.
+        silence, or keys (`digits`). So many turns in a row that were not `understood`, a thread
+        that has grown too long, or `wants_human` (a reason), have a human rung. `danger`: the words
+        speak of it. `after_loss`: whoever asks knows that the turns before were heard, so a record
+        that does not have them has lost them, and goes on from here. Where the thread is full the
+        turn counts, its words are not kept, and a human is to have the call. Raises UnknownCall,
+        CallEnded, TurnOutOfOrder when `turn` is not the next, and InvalidUtterance, storing
+        nothing; StoreUnreplicated when too few replicas have it in time: asked again, it waits on.
         """
-        keys = call_keys(call_sid)
         if turn < 1:
             raise TurnOutOfOrder(call_sid, turn, 0)
-        keyed = None if digits is None else clean(call_sid, digits)
+        keys, keyed = call_keys(call_sid), None if digits is None else clean(call_sid, digits)
         said = entry("caller", turn, clean(call_sid, text), keyed)
-        word, *rest = self._scripts.run(
+        (word, *rest), assured = self._scripts.run_assured(
             "hear",
             (*keys.own, keys.shard.owed, keys.shard.active, keys.shard.leases, keys.shard.rings),
             (
@@ -118,10 +135,11 @@ class Lines:
                 moves_row(Event.HEAR_AFTER_LOSS) if after_loss else "",
                 BY_HUMAN,
                 "" if understood else NOT_UNDERSTOOD_TURNS,
-                as_json(NOT_UNDERSTOOD),
-                fresh_alert(NOT_UNDERSTOOD),
-                "" if wants_human is None else as_json(wants_human),
-                fresh_alert(wants_human),
+                *_rung_for(NOT_UNDERSTOOD),
+                *_rung_for(wants_human),
+                self._thread_most_entries,
+                *_rung_for(LIMIT),
+                int(danger),
                 clock(now_ms),
             ),
         )
@@ -132,10 +150,14 @@ class Lines:
                 raise CallEnded(call_sid, str(Event.HEAR))
             case "ahead":
                 raise TurnOutOfOrder(call_sid, turn, int(rest[0]))
-            case "repeated":
-                return Heard(Hear.REPEATED)
-            case _:
-                return Heard(Hear(word), wake=rest[0] == "wake", alerted=rest[1] == "alerted")
+        if not assured:
+            raise self._unreplicated(call_sid, journaled=word == "repeated")
+        return _heard(word, rest)
+
+    def _unreplicated(self, call_sid: str, *, journaled: bool) -> StoreUnreplicated:
+        if not journaled:
+            self.handovers.note(call_sid, "remarked", UNREPLICATED)
+        return StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
 
     def interrupt(
         self, call_sid: str, turn: int, heard: str, *, now_ms: int | None = None
@@ -183,10 +205,13 @@ class Lines:
         self._scripts.run("sent", (call_keys(call_sid).call,), arguments)
 
     def end(self, call_sid: str, outcome: str, *, now_ms: int | None = None) -> Finish:
-        """Complete the call: its line is closed. It expires after the completed TTL."""
+        """Complete the call: its line is closed. It expires after the completed TTL.
+
+        Raises StoreUnreplicated when too few replicas have it in time: ask again.
+        """
         keys = call_keys(call_sid)
         shard = keys.shard
-        (word,) = self._scripts.run(
+        (word,), assured = self._scripts.run_assured(
             "finish",
             (*keys.own, shard.leases, shard.owed, shard.active, shard.rings, shard.ended),
             (
@@ -199,4 +224,25 @@ class Lines:
                 clock(now_ms),
             ),
         )
+        if not assured and word != Finish.UNKNOWN:
+            raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
         return Finish(word)
+
+
+def _rung_for(reason: str | None) -> tuple[str, str]:
+    """A reason to have a human rung and the alert for it, as scripts take them."""
+    return "" if reason is None else as_json(reason), fresh_alert(reason)
+
+
+def _heard(word: str, rest: Sequence[str]) -> Heard:
+    if word == "repeated":
+        return Heard(Hear.REPEATED)
+    message, alerted, room, urgency, hurried = rest
+    return Heard(
+        Hear(word),
+        wake=message == "wake",
+        waits=message == "waits",
+        alerted=alerted == "alerted",
+        full=room == "full",
+        urgency=waits_as(urgency, hurried),
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from callflow.call.record import CallRecord
+from callflow.call.urgency import Urgency
 
 
 class Open(StrEnum):
@@ -27,12 +28,16 @@ class Hear(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """`wake`: nobody works on the call and no message for it is on its way. `alerted`: with this a
-    human is to be rung."""
+    """`wake`: nobody works on the call and no message for it is on its way; `waits`: one is.
+    `alerted`: with this a human is to be rung. `full`: the call has gone on for so long that what
+    is said in it is no longer kept: it is a human's. `urgency`: who is served first."""
 
     word: Hear
     wake: bool = False
+    waits: bool = False
     alerted: bool = False
+    full: bool = False
+    urgency: Urgency | None = None
 
 
 class Interrupt(StrEnum):
@@ -64,6 +69,13 @@ class Lease:
     call_sid: str
     fence: int
     worker: str
+    claim_id: str
+    """Names the attempt that it came from: a failover that loses a claim gives its fence again."""
+
+    @property
+    def token(self) -> str:
+        """What the scripts compare with the record: see `held` in `lua/prelude.lua`."""
+        return f"{self.fence} {self.claim_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +129,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """`alerted`: with this reply a human is to be rung."""
+    """`alerted`: with this reply a human is to be rung. `hurried`: the caller has spoken of danger
+    meanwhile."""
 
     word: Commit
     alerted: bool = False
+    hurried: bool = False
 
 
 class Release(StrEnum):

@@ -1,12 +1,24 @@
-"""The open subscription by which a living process is known: it vanishes when the process dies."""
+"""The open subscription by which a living process is known: it vanishes when the process dies.
+
+In a cluster it is at the master that holds the slot of its channel's name, and moves with that: at
+a node that is no master any more nobody asks for it.
+"""
 
 from __future__ import annotations
 
+import time
+
 import redis
 from redis.client import PubSub
+from redis.exceptions import ConnectionError as RedisConnectionError
 
+from callflow.store.cluster import home
 from callflow.store.keys import presence_channel
 from callflow.store.script import address, translated
+
+LOOK_EVERY_S = 1.0
+"""How often a process looks whether others see it: well below the time for which an absent line
+proves nothing after a failover."""
 
 
 class Presence:
@@ -17,6 +29,8 @@ class Presence:
         self._where = address(client)
         self._channel = presence_channel(worker)
         self._line: PubSub | None = None
+        self._server: redis.Redis | None = None
+        self._seen_at = 0.0
 
     def keep(self) -> None:
         """Open the line, or see to it that it is still open. Call it about once a beat.
@@ -25,16 +39,31 @@ class Presence:
         """
         with translated(self._where):
             try:
+                server = home(self._client, self._channel)
+                if server is not self._server:
+                    self.close()
                 if self._line is None:
-                    self._line = self._client.pubsub()  # type: ignore[no-untyped-call]
+                    self._server = server
+                    self._line = server.pubsub()  # type: ignore[no-untyped-call]
                     self._line.subscribe(self._channel)
                     # The first answer is the server's word that we are subscribed.
                     self._line.get_message(timeout=1.0)
+                    self._seen_at = time.monotonic()
                 while self._line.get_message(timeout=0) is not None:
                     """Nothing is ever said on this channel but confirmations: drain them."""
+                self._be_seen(server)
             except redis.RedisError:
                 self.close()
                 raise
+
+    def _be_seen(self, server: redis.Redis) -> None:
+        """A primary that was demoted keeps its connections: there nobody asks who is present."""
+        if time.monotonic() - self._seen_at < LOOK_EVERY_S:
+            return
+        ((_, count),) = server.pubsub_numsub(self._channel)
+        if not count:
+            raise RedisConnectionError("the server that is asked does not know of this line")
+        self._seen_at = time.monotonic()
 
     def close(self) -> None:
         """Hang up; closing twice does nothing."""

@@ -17,14 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import redis.asyncio
-from redis.asyncio.retry import Retry
-from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError
 
 from callflow.call.record import ThreadEntry
 from callflow.errors import UnknownCall
 from callflow.store.keys import SAID_CHANNEL, call_keys
-from callflow.store.script import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, address, translated
+from callflow.store.script import CONNECT_TIMEOUT_S, address, connect_async, translated
 from callflow.store.standing import Reply, Standing
 
 RECENT = 8
@@ -36,6 +34,10 @@ _NO_TURN = -1
 REREAD_S = 1.0
 """How long a waiter trusts the notifications before it looks into the record itself."""
 
+
+UNHEARD_MOST = 2
+"""So many pings in a row are left unanswered by a server that is frozen or cut off: listen anew,
+in a cluster at another node."""
 
 _ASKED = tuple(Standing.model_fields)
 
@@ -83,14 +85,7 @@ class Replies:
     @asynccontextmanager
     async def listening(cls, url: str) -> AsyncIterator[Replies]:
         """Connect, listen for as long as the block runs, and leave nothing behind."""
-        client = redis.asyncio.Redis.from_url(
-            url,
-            decode_responses=True,
-            protocol=2,
-            socket_connect_timeout=CONNECT_TIMEOUT_S,
-            socket_timeout=ANSWER_TIMEOUT_S,
-            retry=Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), 2),
-        )
+        client = connect_async(url)
         replies = cls(client)
         listener = asyncio.create_task(replies._listen())
         try:
@@ -118,6 +113,10 @@ class Replies:
             self._ears[call_sid].discard(ear)
             if not self._ears[call_sid]:
                 del self._ears[call_sid]
+
+    def waiting(self, call_sid: str) -> int:
+        """How many wait for a reply of this call, in this process."""
+        return len(self._ears.get(call_sid, ()))
 
     async def follow(self, call_sid: str, turn: int) -> AsyncGenerator[Reply]:
         """The reply to a turn that was stored before, as it grows: see `Expected.follow`."""
@@ -174,10 +173,14 @@ class Replies:
             with suppress(RedisError):
                 async with self._client.pubsub() as channel:
                     await channel.subscribe(SAID_CHANNEL)
-                    while True:
+                    unheard = 0
+                    while unheard <= UNHEARD_MOST:
                         message = await channel.get_message(timeout=REREAD_S)
+                        unheard = 0 if message else unheard + 1
                         if message is not None:
                             self._hand_on(message)
+                        else:
+                            await channel.ping()
             self._subscribed.clear()
             await asyncio.sleep(0.1)
 
@@ -198,8 +201,11 @@ class Expected:
         self._call_sid = call_sid
         self._ear = ear
 
-    async def follow(self, *, look_first: bool = False) -> AsyncGenerator[Reply]:
-        """The reply as it grows; ends after the one that is `done`, or when the call is over.
+    async def follow(
+        self, *, look_first: bool = False, until: float | None = None
+    ) -> AsyncGenerator[Reply]:
+        """The reply as it grows; ends after the one that is `done`, or when the call is over, or at
+        the loop's time `until`.
 
         `look_first`: the utterance may have been stored before we listened, so what is known of the
         reply is read at once. Raises UnknownCall when there is no such call (any more).
@@ -207,8 +213,12 @@ class Expected:
         last = ""
         while True:
             if not look_first:
-                await self._told_something()
+                await self._said(REREAD_S)
             look_first = False
+            # A timeout around us is not enough: on Python 3.11 redis-py sends by `wait_for`, which
+            # swallows a cancellation that comes while it ends. The waiter then waited for ever.
+            if until is not None and asyncio.get_running_loop().time() >= until:
+                return
             reply = await self._reply()
             if reply.done or reply.over or reply.text not in ("", last):
                 last = reply.text
@@ -218,23 +228,24 @@ class Expected:
 
     async def wait(self, timeout_s: float, *, look_first: bool = False) -> Reply | None:
         """The finished reply, or the end of the call; None when `timeout_s` is over."""
+        until = asyncio.get_running_loop().time() + timeout_s
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                async for reply in self.follow(look_first=look_first):
+            async with asyncio.timeout_at(until):
+                async for reply in self.follow(look_first=look_first, until=until):
                     if reply.done or reply.over:
                         return reply
         return None
 
     async def told(self, within_s: float) -> None:
         """Wait for a notification that was not waited for before, at most so long."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._ear.said.wait(), within_s)
+        await self._said(within_s)
         self._ear.said.clear()
 
-    async def _told_something(self) -> None:
-        """Wait for a notification, or until it is time not to trust in one."""
+    async def _said(self, within_s: float) -> None:
+        """Wait for a notification, at most so long."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._ear.said.wait(), REREAD_S)
+            async with asyncio.timeout(within_s):
+                await self._ear.said.wait()
 
     async def _reply(self) -> Reply:
         self._ear.said.clear()

@@ -7,9 +7,8 @@ for one request; every one of them is safe to run twice. `prelude.lua` stands be
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
@@ -18,16 +17,15 @@ from typing import Any, NamedTuple
 import redis
 import redis.asyncio
 from redis.backoff import ExponentialWithJitterBackoff
-from redis.connection import Connection
 from redis.exceptions import (
     ConnectionError as RedisConnectionError,
 )
 from redis.exceptions import (
+    MovedError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
-    ResponseError,
 )
 from redis.exceptions import (
     TimeoutError as RedisTimeoutError,
@@ -35,6 +33,11 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from callflow.errors import SettingsError, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from callflow.store import sentinel
+from callflow.store.cluster import Cluster
+from callflow.store.cluster_async import AsyncCluster
+from callflow.store.link import CONNECTIONS, LOST, Asked, Link, not_now, read_only
+from callflow.store.slots import is_cluster
 
 CONNECT_TIMEOUT_S = 1.0
 """Within a region a connection takes milliseconds; a second means a host that is not there."""
@@ -44,6 +47,9 @@ ANSWER_TIMEOUT_S = 2.0
 half-open link waiting for 58.8 s; two seconds, twice, leave a caller's turn its four."""
 
 RETRIES = 1
+
+PAUSE_S = 0.1
+"""Between two tries of somebody who is patient: a failover takes seconds."""
 
 Client = redis.Redis
 """What the rest of callflow calls a connection to the server, without importing redis."""
@@ -55,6 +61,16 @@ class Invocation(NamedTuple):
     script: str
     keys: tuple[str, ...]
     args: tuple[str | int, ...]
+
+
+class Replicas(NamedTuple):
+    """How many replicas must have what is to be acknowledged, and how long they are waited for."""
+
+    least: int = 0
+    wait_ms: int = 300
+
+
+NO_REPLICAS = Replicas()
 
 
 @cache
@@ -75,26 +91,70 @@ def connect(
 ) -> redis.Redis:
     """A client for `url` that connects on first use, and whose waits all have an end.
 
+    One question takes at most two answers and one connection: a server that has gone without a
+    word is given up after one, and what is behind its address by then gets the other.
     Raises SettingsError for what is no address.
     """
+    options: dict[str, Any] = {
+        "decode_responses": True,
+        "protocol": 2,
+        "driver_info": None,
+        "socket_connect_timeout": connect_timeout_s,
+        "socket_timeout": answer_timeout_s,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+        "retry": Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), RETRIES),
+        # Who is told that its server is read-only finds the new primary on a new connection.
+        "retry_on_error": [RedisConnectionError, RedisTimeoutError, ReadOnlyError],
+    }
+    with _told_in_our_words():
+        if is_cluster(url):
+            return Cluster(url, options)
+        if sentinel.is_sentinel(url):
+            return redis.Redis(
+                connection_pool=redis.ConnectionPool(**sentinel.pool_options(url, options))
+            )
+        kind = CONNECTIONS.get(url.partition("://")[0])
+        return redis.Redis.from_url(url, **options, **({"connection_class": kind} if kind else {}))
+
+
+def connect_async(
+    url: str,
+    *,
+    connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    answer_timeout_s: float = ANSWER_TIMEOUT_S,
+) -> redis.asyncio.Redis:
+    """The same for an event loop. Raises SettingsError."""
+    options: dict[str, Any] = {
+        "decode_responses": True,
+        "protocol": 2,
+        "driver_info": None,
+        "socket_connect_timeout": connect_timeout_s,
+        "socket_timeout": answer_timeout_s,
+        "retry": redis.asyncio.retry.Retry(
+            ExponentialWithJitterBackoff(cap=0.2, base=0.02), RETRIES
+        ),
+    }
+    with _told_in_our_words():
+        if is_cluster(url):
+            return AsyncCluster(url, options)
+        if sentinel.is_sentinel(url):
+            pool = sentinel.pool_options(url, options, blocking=False)
+            return redis.asyncio.Redis(connection_pool=redis.asyncio.ConnectionPool(**pool))
+        return redis.asyncio.Redis.from_url(url, **options)
+
+
+@contextmanager
+def _told_in_our_words() -> Iterator[None]:
     try:
-        return redis.Redis.from_url(
-            url,
-            decode_responses=True,
-            protocol=2,
-            socket_connect_timeout=connect_timeout_s,
-            socket_timeout=answer_timeout_s,
-            socket_keepalive=True,
-            health_check_interval=10,
-            retry=Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), RETRIES),
-            retry_on_error=[RedisConnectionError, RedisTimeoutError],
-        )
+        yield
     except ValueError:
         # The text of the error may hold a part of the password: it is left out.
         raise SettingsError(
             "CALLFLOW_REDIS_URL",
             "is no address of a Redis server: write redis://:password@host:6379/0 (or rediss://… "
-            "or unix://…), with special characters of the password percent-encoded",
+            f"or unix://…), or {sentinel.FORM}, or redis+cluster://:password@host:6379,host2:6379, "
+            "with special characters of the password percent-encoded",
         ) from None
 
 
@@ -103,6 +163,8 @@ def address(client: redis.Redis | redis.asyncio.Redis) -> str:
     kwargs = client.connection_pool.connection_kwargs
     if path := kwargs.get("path"):
         return str(path)
+    if sentinels := kwargs.get("sentinels"):
+        return f"{sentinels}/{kwargs.get('db', 0)}"
     return f"{kwargs.get('host')}:{kwargs.get('port')}/{kwargs.get('db', 0)}"
 
 
@@ -111,54 +173,87 @@ def translated(where: str) -> Iterator[None]:
     """Raise our own errors for Redis's: the border is crossed here and nowhere else."""
     try:
         yield
-    except ReadOnlyError as error:
-        raise StoreReadOnly(where) from error
     except OutOfMemoryError as error:
         raise StoreFull(where) from error
-    except (RedisConnectionError, RedisTimeoutError) as error:
+    except LOST as error:
         raise StoreUnavailable(where, str(error)) from error
+    except MovedError as error:
+        raise StoreError(
+            f"the Redis server at {where} is one node of a cluster and holds a part of the calls: "
+            "write redis+cluster://… (or rediss+cluster://…) in CALLFLOW_REDIS_URL"
+        ) from error
     except RedisError as error:
         # An error inside a script arrives as a plain ResponseError with the cause in its text.
-        if "READONLY" in str(error):
+        if read_only(error):
             raise StoreReadOnly(where) from error
+        if not_now(error):
+            raise StoreUnavailable(where, str(error)) from error
         raise StoreError(f"the Redis server at {where} refused: {error}") from error
 
 
 class Scripts:
-    """Runs scripts through one client; threads may share it, forked children may inherit it."""
+    """Runs scripts through one client; threads may share it, forked children may inherit it.
 
-    def __init__(self, client: redis.Redis) -> None:
+    `replicas`: who must have what `run_assured` writes. `patience_s`: for so long a script is tried
+    again while the server is gone; nothing else is, since what is asked for many calls at once is
+    asked again by itself.
+    """
+
+    def __init__(
+        self, client: redis.Redis, *, replicas: Replicas = NO_REPLICAS, patience_s: float = 0.0
+    ) -> None:
         self.client = client
         self.where = address(client)
-        self._mine = threading.local()
+        self.replicas = replicas
+        self._patience_s = patience_s
+        self._ask_all: Callable[[Sequence[Asked]], list[Any]] = (
+            client.ask_all if isinstance(client, Cluster) else Link(client).ask_all
+        )
 
     def run(self, script: str, keys: Sequence[str], args: Sequence[str | int]) -> Any:
         """Run one script in one round trip (two when the server does not know it yet)."""
-        text, sha = source(script)
-        with translated(self.where):
-            try:
-                return self._ask("EVALSHA", sha, len(keys), *keys, *args)
-            except NoScriptError:
-                return self._ask("EVAL", text, len(keys), *keys, *args)
+        return self._patiently(script, keys, args, ())[0]
 
-    def _ask(self, *command: str | int) -> Any:
-        """One command on this thread's own connection, with the client's retries.
+    def run_assured(
+        self, script: str, keys: Sequence[str], args: Sequence[str | int]
+    ) -> tuple[Any, bool]:
+        """The same, and whether enough replicas have what it has written, within `wait_ms`.
 
-        Taking a connection from the pool and giving it back costs more CPU than the script's whole
-        round trip (59 µs against 23), and here it buys nothing: a thread asks one thing at a time.
+        The script must write something, even where it changes nothing (`vouch` in the prelude):
+        WAIT asks about the last write of its own connection, and where there was none it answers
+        at once, with every replica that is connected.
         """
-        connection: Any = self._connection()
-        return connection.retry.call_with_retry(
-            lambda: _answer(connection, command), lambda _: connection.disconnect()
-        )
+        least, wait_ms = self.replicas
+        if not least:
+            return self.run(script, keys, args), True
+        said, count = self._patiently(script, keys, args, ("WAIT", least, wait_ms))
+        return said, int(count) >= least
 
-    def _connection(self) -> Connection:
-        connection: Connection | None = getattr(self._mine, "connection", None)
-        # A forked child that inherited it must not read its parent's answers.
-        if connection is None or connection.pid != os.getpid():
-            pool = self.client.connection_pool
-            connection = self._mine.connection = pool.connection_class(**pool.connection_kwargs)
-        return connection
+    def _patiently(
+        self, script: str, keys: Sequence[str], args: Sequence[str | int], then: tuple[Any, ...]
+    ) -> list[Any]:
+        give_up = time.monotonic() + self._patience_s
+        while True:
+            try:
+                with translated(self.where):
+                    return self._once(script, keys, args, then)
+            except (StoreUnavailable, StoreReadOnly):
+                if time.monotonic() + PAUSE_S > give_up:
+                    raise
+            time.sleep(PAUSE_S)
+
+    def _once(
+        self, script: str, keys: Sequence[str], args: Sequence[str | int], then: tuple[Any, ...]
+    ) -> list[Any]:
+        text, sha = source(script)
+        after: list[Asked] = [(then, {})] if then else []
+        answers = self._ask_all([(("EVALSHA", sha, len(keys), *keys, *args), {}), *after])
+        if isinstance(answers[0], NoScriptError):
+            answers = self._ask_all([(("EVAL", text, len(keys), *keys, *args), {}), *after])
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return answers
 
     def run_all(self, invocations: Sequence[Invocation]) -> list[Any]:
         """Run many scripts in one round trip, in order; the results come in the same order."""
@@ -166,27 +261,18 @@ class Scripts:
             return []
         with translated(self.where):
             try:
-                return self._pipelined(invocations)
+                return self._pipelined(invocations, known=True)
             except NoScriptError:
-                for script in {one.script for one in invocations}:
-                    self.client.script_load(source(script)[0])
-                return self._pipelined(invocations)
+                # Their text goes with them: loaded by itself, it could go to another server, where
+                # a connection of the pool still leads after a failover.
+                return self._pipelined(invocations, known=False)
 
-    def _pipelined(self, invocations: Sequence[Invocation]) -> list[Any]:
+    def _pipelined(self, invocations: Sequence[Invocation], *, known: bool) -> list[Any]:
         with self.client.pipeline(transaction=False) as pipe:
             for one in invocations:
-                pipe.evalsha(source(one.script)[1], len(one.keys), *one.keys, *one.args)
+                text, sha = source(one.script)
+                if known:
+                    pipe.evalsha(sha, len(one.keys), *one.keys, *one.args)
+                else:
+                    pipe.eval(text, len(one.keys), *one.keys, *one.args)
             return pipe.execute()
-
-
-def _answer(connection: Any, command: Sequence[str | int]) -> Any:
-    try:
-        connection.send_command(*command)
-        return connection.read_response()
-    except ResponseError:
-        raise  # This was the answer.
-    except BaseException:
-        # SystemExit of a drained worker, for one, and the turn goes on to hand the call back: the
-        # answer that is still on its way must not be taken for the answer to that.
-        connection.disconnect()
-        raise

@@ -28,6 +28,11 @@ class Standing(Frozen):
         return cls.model_validate_json(record.model_dump_json())
 
     @property
+    def unserved(self) -> bool:
+        """True when a reply is owed and no worker has had time for it."""
+        return self.heard > self.answered and self.assigned_worker is None
+
+    @property
     def with_human(self) -> bool:
         """True when a human is on the line (and not only being rung)."""
         accepted = self.alert is not None and self.alert.state == "accepted"

@@ -37,10 +37,15 @@ class Addresses:
         return self.to("/voice/wait", n=turn, k=phrases, **_query(flight))
 
     def transfer_ended(
-        self, turn: int, rung: int | None = None, flight: Flight | None = None
+        self,
+        turn: int,
+        rung: int | None = None,
+        flight: Flight | None = None,
+        why: str | None = None,
     ) -> str:
-        """Where the caller comes when the human is gone; `rung`: of a ladder without the store."""
-        return self.to("/voice/transfer-ended", n=turn, rung=rung, **_query(flight))
+        """Where the caller comes when the human is gone; `rung`: of a ladder without the store,
+        `why`: the reason for it."""
+        return self.to("/voice/transfer-ended", n=turn, rung=rung, why=why, **_query(flight))
 
     def relay_ended(self, failures: int, saying: Saying | None) -> str:
         """Where the caller comes when the socket is gone, which has failed so often in a row.

@@ -70,23 +70,34 @@ class Answers:
         said = Twiml(self.language).say(self.phrase(name))
         return said.redirect(self.addresses.wait(turn, phrases + 1, flight))
 
+    def again(self, name: str) -> Twiml:
+        """Say a phrase and ask once more where the call stands."""
+        return (
+            Twiml(self.language).say(self.phrase(name)).redirect(self.addresses.to("/voice/join"))
+        )
+
     def conference(self, call_sid: str, turn: int) -> Twiml:
         """Join the human; when they leave, the agent goes on with `turn`."""
         twiml = Twiml(self.language).say(self.phrase("person_here"))
         return twiml.conference(call_sid, action=self.addresses.transfer_ended(turn))
 
-    def dial(self, site: Site, rung: int, turn: int, flight: Flight | None) -> Twiml:
-        """Put the caller through to one number of the ladder: needs neither store nor workers."""
+    def dial(
+        self, site: Site, rung: int, turn: int, flight: Flight | None, *, why: str | None = None
+    ) -> Twiml:
+        """Put the caller through to one number of the ladder: needs neither store nor workers.
+
+        `why`: the reason that the human hears, an outage of ours where it is None.
+        """
         human = site.humans[rung]
         twiml = Twiml(self.language)
         if rung == 0:
             twiml = twiml.say(self.phrase("getting_person"))
         return twiml.dial(
             human.number,
-            action=self.addresses.transfer_ended(turn, rung, flight),
+            action=self.addresses.transfer_ended(turn, rung, flight, why),
             timeout_s=human.ring_s,
             caller_id=site.number_to_show,
-            whisper_url=self.addresses.to("/voice/human", out=1),
+            whisper_url=self.addresses.to("/voice/human", out=1, why=why),
         )
 
     def hang_up(self) -> Twiml:

@@ -62,7 +62,8 @@ async def human_left(party: Party, hook: Hook) -> Twiml:
 
 
 def _without_store(party: Party, hook: Hook) -> Twiml:
-    """The store is gone and the caller's own line rings this human: an empty answer connects."""
+    """The caller's own line rings this human, because the store is gone or we have too many calls:
+    an empty answer connects."""
     site = party.sites.find(hook.fields.get("From", ""), hook.fields.get("ForwardedFrom", ""))
     language = "en" if site is None else site.language
     if "asked" in hook.query:
@@ -72,7 +73,7 @@ def _without_store(party: Party, hook: Hook) -> Twiml:
         language,
         "" if site is None else site.lift,
         "" if site is None else site.address,
-        "outage",
+        hook.query.get("why", "outage"),
         None if site is None else site.emergency_number,
     )
     action = party.addresses.to("/voice/human", out=1, asked=1)

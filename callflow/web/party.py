@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass, replace
 
+from callflow.call.limits import OVERLOAD
 from callflow.call.record import CallRecord
-from callflow.errors import StoreError, UnknownCall
+from callflow.call.utterance import clean
+from callflow.errors import StoreError, StoreUnavailable, UnknownCall
 from callflow.intake import Intake
 from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.sites.site import Site
-from callflow.store.outcome import Hear
+from callflow.store.outcome import Hear, Ladder
 from callflow.store.replies import Replies
 from callflow.store.snapshot import Snapshots
-from callflow.store.standing import Standing
+from callflow.store.standing import Reply, Standing
 from callflow.web.addresses import Addresses
 from callflow.web.answers import Answers
 from callflow.web.desk import Desk
@@ -24,6 +27,9 @@ from callflow.web.speaking import unplayed, unspoken
 
 PHRASES = 2
 """Holding phrases that a caller hears before a human is fetched."""
+
+LOOK_WITHIN_S = 0.5
+"""A look into the record takes some milliseconds, and a caller waits in silence meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,16 @@ class Party:
             return answers
         return replace(answers, language=language)
 
-    async def open(self, call_sid: str, hook: Hook) -> bool:
-        """Open the record of the call; False when it was open. Raises StoreError."""
+    async def crowded(self) -> bool:
+        """True when as many calls are open as may be. Raises StoreError."""
+        counts = await self.desk.ask(self.snapshots.counts)
+        return counts["active"] >= self.settings.open_calls_most
+
+    async def open(self, call_sid: str, hook: Hook, *, crowded: bool = False) -> bool:
+        """Open the record of the call; False when it was open. Raises StoreError.
+
+        `crowded`: it is one too many, and the caller's own line rings the humans.
+        """
         site = self.site_of(hook)
         alerting = self.alerting(site)
         word = await self.desk.ask(
@@ -74,33 +88,61 @@ class Party:
             site=None if site is None else site.id,
             language="en" if site is None else site.language,
             greeting=self.answers(hook).opening(alerting=alerting),
-            alert="assist" if alerting else None,
+            alert="assist" if alerting and not crowded else None,
+            needs_human=OVERLOAD if crowded else None,
             facts={} if site is None else {"lift": site.lift, "address": site.address},
         )
-        if word == "opened" and site is not None and site.mode == "agent_only":
-            await self.desk.ask(
-                self.intake.store.handovers.note, call_sid, "agent_only", f"site {site.id} says so"
-            )
-        return word == "opened"
+        if word != "opened":
+            return False
+        note = self.intake.store.handovers.note
+        if crowded:
+            await self.desk.ask(note, call_sid, "put_through", OVERLOAD)
+        elif site is not None and site.mode == "agent_only":
+            await self.desk.ask(note, call_sid, "agent_only", f"site {site.id} says so")
+        return True
 
     def alerting(self, site: Site | None) -> bool:
         """True when a human is rung for every call of this site, from its start."""
         return site is not None and site.mode == "assist" and self.can_ring
 
-    async def hear(self, call_sid: str, turn: int, said: Said, hook: Hook) -> Hear:
-        """Store what was said. A record that has lost turns, or itself, goes on from here.
+    async def hear(
+        self,
+        call_sid: str,
+        turn: int,
+        said: Said,
+        hook: Hook,
+        *,
+        told: int = 0,
+        replays: bool = False,
+    ) -> tuple[Hear, int]:
+        """Store what was said: what became of it, and under which turn it stands.
 
-        Our address named `turn`, so whoever gave it had stored the turns before. Raises CallEnded
-        and StoreError.
+        Our address named `turn`, so whoever gave it had stored the turns before, and had passed on
+        the reply to `told`: a record that has lost any of it, or itself, goes on from here. With
+        `replays` other words than those that stand for `turn` are those of a later one: a socket
+        may say again what another one has said, and may have been left behind by it. Raises
+        CallEnded and StoreError.
         """
-        try:
-            return await self._hear(call_sid, turn, said)
-        except UnknownCall:
-            await self.open(call_sid, hook)
-            return await self._hear(call_sid, turn, said)
+        while True:
+            try:
+                word, woken = await self._hear(call_sid, turn, said)
+            except UnknownCall:
+                await self.open(call_sid, hook)
+                continue
+            if word is Hear.REPEATED and replays:
+                record = await self.desk.ask(self.snapshots.read, call_sid)
+                stands = _stands(record, turn, said)
+                if stands > record.heard:
+                    turn = stands
+                    continue
+                return word, stands
+            elif told and not woken:
+                # Somebody works on the call, or an older turn is owed: the one that was answered?
+                await self.desk.ask(self.intake.store.losses.note, call_sid, 0, told=told)
+            return word, turn
 
-    async def _hear(self, call_sid: str, turn: int, said: Said) -> Hear:
-        word, _ = await self.desk.ask(
+    async def _hear(self, call_sid: str, turn: int, said: Said) -> tuple[Hear, bool]:
+        word, sent = await self.desk.ask(
             self.intake.hear,
             call_sid,
             turn,
@@ -110,7 +152,25 @@ class Party:
             wants_human=said.wants_human,
             after_loss=True,
         )
-        return word
+        return word, sent is not None
+
+    async def lost(self, call_sid: str, turn: int, hook: Hook, *, told: int = 0) -> None:
+        """A failover took `turn`, which we had acknowledged, or the reply to `told`, which was
+        passed on: journal it, and go on behind it. Raises CallEnded and StoreError."""
+        note = self.intake.store.losses.note
+        try:
+            await self.desk.ask(note, call_sid, turn, told=told)
+        except UnknownCall:
+            await self.open(call_sid, hook)
+            await self.desk.ask(note, call_sid, turn, told=told)
+
+    async def may_say(self, call_sid: str, turn: int, text: str) -> bool:
+        """Whether `text` of the reply to `turn` may be spoken: no failover can take it any more, or
+        the settings say that one may. Raises StoreError, StoreUnreplicated too, and UnknownCall."""
+        losses = self.intake.store.losses
+        if not losses.guarded:
+            return True
+        return await self.desk.ask(losses.has_reply, call_sid, turn, text)
 
     async def heard_of(self, record: CallRecord) -> str:
         """What a caller can have heard of the newest reply, which a socket was sent that is gone.
@@ -130,12 +190,16 @@ class Party:
         left = unspoken(said, left_s, self.settings.speech_letters_per_s)
         return said[: len(said) - len(left)]
 
-    async def fetch_human(self, call_sid: str) -> bool:
+    async def fetch_human(self, call_sid: str, reason: str = "no_reply") -> bool:
         """Have a human rung for a caller who got no reply; True when one is being rung."""
+        handovers = self.intake.store.handovers
+        before = await self.standing(call_sid)
         try:
-            await self.desk.ask(self.intake.store.handovers.want, call_sid, "no_reply")
+            wanted = await self.desk.ask(handovers.want, call_sid, reason)
+            if wanted is Ladder.MOVED and before is not None and before.unserved:
+                await self.desk.ask(handovers.note, call_sid, "unserved", OVERLOAD)
             # No worker may be there to do it: then whoever speaks with the caller does.
-            await self.desk.errand(self.ringing.ring, call_sid)
+            await self.desk.begin(self.ringing.ring, call_sid)
         except StoreError:
             return False
         standing = await self.standing(call_sid)
@@ -145,9 +209,46 @@ class Party:
     async def standing(self, call_sid: str) -> Standing | None:
         """Where the call stands; None when that cannot be found out, or there is no such call."""
         try:
-            return await self.replies.standing(call_sid)
-        except (StoreError, UnknownCall):
+            return await self.look(call_sid)
+        except StoreError:
             return None
+
+    async def read(self, call_sid: str, turn: int) -> Reply:
+        """What can be said of `turn` by now. Raises UnknownCall and StoreError."""
+        try:
+            async with asyncio.timeout(LOOK_WITHIN_S):
+                return await self.replies.read(call_sid, turn)
+        except TimeoutError as error:
+            raise StoreUnavailable(self.desk.where, "it did not answer in time") from error
+
+    async def look(self, call_sid: str) -> Standing | None:
+        """Where the call stands; None when there is no such call. Raises StoreError."""
+        try:
+            async with asyncio.timeout(LOOK_WITHIN_S):
+                return await self.replies.standing(call_sid)
+        except UnknownCall:
+            return None
+        except TimeoutError as error:
+            raise StoreUnavailable(self.desk.where, "it did not answer in time") from error
+
+
+def is_lost(reply: Reply, turn: int) -> bool:
+    """True where a failover has taken the turn: the record does not have it, or has let it go."""
+    standing = reply.standing
+    if standing is None or reply.done or reply.over:
+        return False
+    return standing.heard < turn or standing.answered >= turn
+
+
+def _stands(record: CallRecord, turn: int, said: Said) -> int:
+    """Under which turn these words stand, from `turn` on; the next one where they do not."""
+    words = (clean(record.call_sid, said.text), said.digits)
+    stored = {e.turn: (e.text, e.digits) for e in record.conversation_thread if e.role == "caller"}
+    # What is not in the thread was lost, or the call has gone on for too long to keep it.
+    if stored.get(turn, words) == words:
+        return turn
+    later = (number for number, kept in stored.items() if number > turn and kept == words)
+    return next(later, record.heard + 1)
 
 
 def _same_tongue(one: str, other: str) -> bool:

@@ -10,12 +10,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
+from contextlib import suppress
 
+from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from callflow.call.limits import LIMIT
 from callflow.call.record import CallRecord
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
-from callflow.errors import InvalidCallSid, StoreError, UnknownCall
+from callflow.errors import CallflowError, InvalidCallSid, StoreError, UnknownCall
 from callflow.responder.speech import joined
 from callflow.store.keys import call_keys
 from callflow.twilio import frames
@@ -25,7 +29,8 @@ from callflow.web.addresses import Flight, Saying
 from callflow.web.answers import FAILED_SOCKETS
 from callflow.web.hook import MAX_TURN, Hook, Said, counted
 from callflow.web.party import Party
-from callflow.web.session import Over, Session
+from callflow.web.session import Session
+from callflow.web.talk import Over
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +38,7 @@ SETUP_WITHIN_S = 10.0
 
 MAX_FRAME_CHARS = 64 * 1024
 
-POLICY_VIOLATION = 1008
+NORMAL, POLICY_VIOLATION = 1000, 1008
 
 LINGER_S = 5.0
 """How long the carrier is given to close a session that we have ended."""
@@ -42,27 +47,67 @@ LINGER_S = 5.0
 async def serve(party: Party, socket: WebSocket) -> None:
     """One socket, from the handshake to its end."""
     await socket.accept()
+    wire = _Wire(socket, party.settings.frames_per_s_most)
     try:
-        setup = await _setup(socket)
+        setup = await _setup(wire)
         if setup is None:
             await socket.close(POLICY_VIOLATION)
             return
         session = Session(party, _hook(setup), socket.send_text)
-        await _run(session, socket)
+        await _run(party, session, wire)
     except (WebSocketDisconnect, RuntimeError):
         """The line, the carrier or a network has closed it: the action address hears of it.
         Starlette says RuntimeError where it was closed under our hands."""
 
 
-async def _setup(socket: WebSocket) -> frames.Setup | None:
-    """The first frame that counts; None when there is none in time."""
+class Flooded(CallflowError):
+    """More frames came in a second than any caller makes."""
+
+
+class _Wire:
+    """The frames that come in, and how many of them in this second."""
+
+    def __init__(self, socket: WebSocket, most_per_s: int) -> None:
+        self.socket = socket
+        self._most = most_per_s
+        self._second, self._count = 0, 0
+        self.flooded = False
+
+    async def frame(self) -> frames.Frame | None:
+        """The next frame; None, and a line in the log, for one that is none. Raises Flooded."""
+        message = await self.message()
+        second = int(time.monotonic())
+        self._count = self._count + 1 if second == self._second else 1
+        self._second = second
+        if self._count > self._most:
+            self.flooded = True
+            raise Flooded(f"a socket sent more than {self._most} frames in a second")
+        text = message.get("text")
+        try:
+            if text is None or len(text) > MAX_FRAME_CHARS:
+                raise frames.MalformedFrame("it is no text, or too long for one")
+            return frames.parse(text)
+        except frames.MalformedFrame as error:
+            log.warning("relay socket: %s", error)
+            return None
+
+    async def message(self) -> Message:
+        """The next one, whatever it is. Raises WebSocketDisconnect."""
+        message = await self.socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1005))
+        return message
+
+
+async def _setup(wire: _Wire) -> frames.Setup | None:
+    """The first frame that counts; None when there is none in time, or a flood of others."""
     try:
         async with asyncio.timeout(SETUP_WITHIN_S):
             while True:
-                frame = await _frame(socket)
+                frame = await wire.frame()
                 if isinstance(frame, frames.Setup) and _named(frame):
                     return frame
-    except TimeoutError:
+    except (TimeoutError, Flooded):
         return None
 
 
@@ -76,59 +121,60 @@ def _named(setup: frames.Setup) -> bool:
     return True
 
 
-async def _frame(socket: WebSocket) -> frames.Frame | None:
-    """The next frame; None, and a line in the log, for one that is none."""
-    message = await socket.receive()
-    if message["type"] == "websocket.disconnect":
-        raise WebSocketDisconnect(message.get("code", 1005))
-    text = message.get("text")
-    try:
-        if text is None or len(text) > MAX_FRAME_CHARS:
-            raise frames.MalformedFrame("it is no text, or too long for one")
-        return frames.parse(text)
-    except frames.MalformedFrame as error:
-        log.warning("relay socket: %s", error)
-        return None
-
-
 def _hook(setup: frames.Setup) -> Hook:
     fields = {"CallSid": setup.call_sid, "From": setup.from_, "To": setup.to}
     # What the carrier says of the call is not replaced by what a parameter says.
     return Hook({**setup.custom_parameters, **fields}, {})
 
 
-async def _run(session: Session, socket: WebSocket) -> None:
+async def _run(party: Party, session: Session, wire: _Wire) -> None:
     try:
         await session.begin()
         async with asyncio.TaskGroup() as tasks:
             speaking = tasks.create_task(session.speak())
-            listening = tasks.create_task(_listen(session, socket))
+            listening = tasks.create_task(_listen(party, session, wire))
             await asyncio.wait({speaking, listening}, return_when=asyncio.FIRST_COMPLETED)
             speaking.cancel()
             listening.cancel()
     except Over:
-        await _closed(socket)
+        await _closed(wire)
     except BaseExceptionGroup as group:
         others = group.split((Over, WebSocketDisconnect, RuntimeError))[1]
         if others is not None:
             raise others from None
         if group.subgroup(Over):
-            await _closed(socket)
+            await _closed(wire)
 
 
-async def _closed(socket: WebSocket) -> None:
+async def _closed(wire: _Wire) -> None:
     """We have said `end`: the carrier closes. What it still sends is for nobody."""
     try:
         async with asyncio.timeout(LINGER_S):
             while True:
-                await _frame(socket)
+                await wire.message()
     except TimeoutError:
-        await socket.close()
+        await wire.socket.close(POLICY_VIOLATION if wire.flooded else NORMAL)
 
 
-async def _listen(session: Session, socket: WebSocket) -> None:
+async def _listen(party: Party, session: Session, wire: _Wire) -> None:
     while True:
-        await _take(session, await _frame(socket))
+        try:
+            frame = await wire.frame()
+        except Flooded as error:
+            log.warning("call %s: %s", session.call_sid, error)
+            await _too_much(party, session)
+            return
+        await _take(session, frame)
+
+
+async def _too_much(party: Party, session: Session) -> None:
+    """Nobody is dropped: a human is rung, and the call goes on by webhooks. Raises Over."""
+    await party.fetch_human(session.call_sid, LIMIT)
+    with suppress(StoreError):
+        # Where a human was being rung before, this line alone tells of the flood.
+        note = party.intake.store.handovers.note
+        await party.desk.ask(note, session.call_sid, "flooded", LIMIT)
+    await session.leave(LIMIT)
 
 
 async def _take(session: Session, frame: frames.Frame | None) -> None:
@@ -165,15 +211,22 @@ async def ended(party: Party, hook: Hook) -> Twiml:
         return settled
     failed = hook.fields.get("SessionStatus") == "failed"
     failures = hook.number("k", 0) + 1 if failed else 0
+    if handoff.get("reason") == LIMIT:
+        failures = FAILED_SOCKETS
     answers = party.answers(hook, standing)
     try:
         record = await party.desk.ask(party.snapshots.read, hook.call_sid)
         if record.owed and failures >= FAILED_SOCKETS:
             return answers.hold(record.heard, 0, "still_here")
         text, saying = await _rest(party, hook, record)
-    except (StoreError, UnknownCall):
-        turn = 1 if standing is None else standing.heard + 1
-        return answers.listen(turn, answers.phrase("still_here"), failures=failures)
+        if text and not await party.may_say(hook.call_sid, record.answered, text):
+            text, saying = "", None
+    except UnknownCall:
+        return answers.listen(1, answers.phrase("still_here"), failures=failures)
+    except StoreError:
+        if failures >= FAILED_SOCKETS:
+            return await voice.go_on(party, hook)
+        return answers.listen(1, answers.phrase("still_here"), failures=failures)
     if not text and not record.owed:
         text = answers.phrase("go_on")  # Or the caller waits for us as we wait for them.
     spoken = "".join(joined([answers.phrase("still_here"), *([text] if text else [])]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import resource
 
 import uvicorn
 
@@ -51,6 +52,9 @@ def serve(host: str, port: int, *, log_level: str = "warning") -> None:
     """Answer calls on `host` and `port` until SIGTERM. Raises SettingsError and SitesError."""
     settings = bootstrap.settings()
     check(settings, host)
+    # Each caller who waits has a connection, and 1,024 of them is what systems allow by default.
+    _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
     app = create(settings, bootstrap.sites(), bootstrap.telephone())
     uvicorn.run(
         app,

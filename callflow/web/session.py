@@ -9,18 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, StoreError, UnknownCall
-from callflow.store.outcome import Hear
 from callflow.store.standing import Reply, Standing
 from callflow.twilio import frames
-from callflow.web.addresses import Flight
 from callflow.web.hook import Hook, Said, counted
-from callflow.web.party import PHRASES, Party, now_ms
-from callflow.web.speaking import Spoken
+from callflow.web.party import PHRASES, Party, is_lost
+from callflow.web.talk import Talk
 
 REPLAY_S = 3.0
 """The same words so soon after are the same frame again: sockets are replayed after a break."""
@@ -29,30 +26,25 @@ SILENCE_S = 7.0
 """A caller who says nothing for so long after our last word is heard as silent, as a Gather does:
 the procedure goes on, and the second time a human is rung."""
 
+OUTAGE_S = 0.1
+"""Between two tries while the server that holds the calls is gone."""
+
 LOOK_S = 3.0
 """How often the record is read for a human who has joined, should the notification be lost."""
 
 
-class Over(Exception):
-    """The session is over: the carrier was told so, and why, where it will be asked for."""
-
-
-class Session:
+class Session(Talk):
     """`send` sends one frame. Every method may raise Over."""
 
     def __init__(self, party: Party, hook: Hook, send: Callable[[str], Awaitable[None]]) -> None:
-        self.call_sid = hook.call_sid
-        self._party = party
-        self._hook = hook
-        self._send = send
-        self._answers = party.answers(hook)
-        self._spoken = Spoken(party.settings.speech_letters_per_s)
+        super().__init__(party, hook, send)
         self._turns: asyncio.Queue[int] = asyncio.Queue()
         self._next_turn = 1
         self._last: tuple[Said, int, float] | None = None
         self._answered = 0
+        self._told = 0
+        """The last turn whose reply was sent by this socket."""
         self._phrases = 0
-        self._listening_since = time.monotonic()
 
     async def begin(self) -> None:
         """Read the record; say what is left of a reply that broke off, answer what is owed."""
@@ -113,18 +105,15 @@ class Session:
         self._listening_since = now
         if self._is_replay(said, now):
             return
-        while True:
-            turn = self._next_turn
-            try:
-                word = await self._party.hear(self.call_sid, turn, said, self._hook)
-                if word is Hear.REPEATED and not await self._ours(turn, said):
-                    self._next_turn += 1
-                    continue
-            except CallEnded:
-                await self.leave("ended")
-            except StoreError:
-                await self.leave("outage", said=said, turn=turn)
-            break
+        turn = self._next_turn
+        try:
+            _, turn = await self._party.hear(
+                self.call_sid, turn, said, self._hook, told=self._told, replays=True
+            )
+        except CallEnded:
+            await self.leave("ended")
+        except StoreError:
+            await self.leave("outage", said=said, turn=turn)
         if said.wants_human is not None and self._party.can_ring:
             await self._aloud(self._answers.phrase("getting_person"))
         kept = Said(clean(self.call_sid, said.text), said.digits)  # As the record has it.
@@ -138,39 +127,6 @@ class Session:
         same = (clean(self.call_sid, said.text), said.digits) == (last.text, last.digits)
         return same and (now - at < REPLAY_S or turn > self._answered)
 
-    async def _ours(self, turn: int, said: Said) -> bool:
-        """True when a turn that stands holds these very words, from another socket of this call."""
-        record = await self._party.desk.ask(self._party.snapshots.read, self.call_sid)
-        return record.said(turn, "caller") == clean(self.call_sid, said.text)
-
-    async def interrupted(self, until: str) -> None:
-        """The caller spoke into what we were saying: keep what they had heard of it."""
-        self._listening_since = time.monotonic()
-        cut = self._spoken.interrupted(until, time.monotonic())
-        if cut is not None:
-            # Else the reply stands as a whole; what was cut off of it may be said again.
-            with suppress(StoreError):
-                await self._party.desk.ask(self._party.intake.store.interrupt, self.call_sid, *cut)
-
-    async def played(self, text: str) -> None:
-        """The caller has heard these words of ours: should the socket break, we go on after them,
-        or after what there was time for where the server cannot be told."""
-        known = self._spoken.played(text)
-        if known is not None:
-            with suppress(StoreError):
-                await self._party.desk.ask(self._party.intake.store.played, self.call_sid, *known)
-
-    async def _tell_sent(self, turn: int) -> None:
-        spoken = self._spoken
-        await self._party.desk.ask(
-            self._party.intake.store.sent,
-            self.call_sid,
-            turn,
-            len(spoken.sent[turn]),
-            left_ms=round(spoken.left_s(time.monotonic()) * 1000),
-            played=spoken.heard.get(turn, 0) if spoken.tells else None,
-        )
-
     def still_speaking(self) -> None:
         """The caller is in the middle of a sentence: not silent."""
         self._listening_since = time.monotonic()
@@ -181,6 +137,7 @@ class Session:
             turn = await self._next_owed()
             await self._reply(turn)
             self._answered = max(self._answered, turn)
+            self._told = turn
             self._listening_since = time.monotonic()
 
     async def _next_owed(self) -> int:
@@ -194,7 +151,9 @@ class Session:
                     if asked.done():
                         return asked.result()
                     await self._look(await looking)
-                except (StoreError, UnknownCall):
+                except UnknownCall:
+                    await self._regain()
+                except StoreError:
                     # The next utterance finds out whether the server is back.
                     await asyncio.sleep(LOOK_S)
                 finally:
@@ -204,11 +163,22 @@ class Session:
 
     async def _look(self, standing: Standing) -> None:
         await self._settle(standing)
+        if standing.heard < self._next_turn - 1 or standing.answered < self._told:
+            await self._regain()
         quiet_at = max(self._spoken.quiet_at, self._listening_since)
         if standing.handling == "human":
             await self._until_a_human_comes(standing, time.monotonic() > self._spoken.quiet_at)
         elif time.monotonic() - quiet_at > SILENCE_S:
             await self.heard(Said(understood=False))
+
+    async def _regain(self) -> None:
+        """The record has lost what we know of: it goes on behind that."""
+        try:
+            await self._party.lost(self.call_sid, self._next_turn - 1, self._hook, told=self._told)
+        except CallEnded:
+            await self.leave("ended")
+        except StoreError:
+            await asyncio.sleep(OUTAGE_S)
 
     async def _settle(self, standing: Standing) -> None:
         if standing.outcome is not None:
@@ -222,16 +192,50 @@ class Session:
         with self._party.replies.expect(self.call_sid, turn) as expected:
             look_first = True
             while True:
+                until = asyncio.get_running_loop().time()
+                until += max(0.05, self._speak_by() - time.monotonic())
                 try:
-                    async with asyncio.timeout(max(0.05, self._speak_by() - time.monotonic())):
-                        async for reply in expected.follow(look_first=look_first):
+                    async with asyncio.timeout_at(until):
+                        async for reply in expected.follow(look_first=look_first, until=until):
                             if await self._pieces(turn, reply):
                                 return
-                        continue
-                except (TimeoutError, StoreError, UnknownCall):
-                    look_first = True
+                except UnknownCall:
+                    if await self._asked_again(turn):
+                        return
+                except TimeoutError:
+                    pass
+                except StoreError:
+                    await asyncio.sleep(OUTAGE_S)
+                look_first = True
                 if time.monotonic() >= self._speak_by():
+                    if await self._is_lost(turn) and await self._asked_again(turn):
+                        return
                     await self._hold()
+
+    async def _is_lost(self, turn: int) -> bool:
+        try:
+            return is_lost(await self._party.read(self.call_sid, turn), turn)
+        except UnknownCall:
+            return True
+        except StoreError:
+            return False
+
+    async def _asked_again(self, turn: int) -> bool:
+        """A failover took this turn. True when the caller was asked for it once more, False where
+        we still know the words, and have stored them again."""
+        try:
+            if self._last is not None and self._last[1] == turn:
+                said = self._last[0]
+                await self._party.hear(self.call_sid, turn, said, self._hook, told=self._told)
+                return False
+            await self._party.lost(self.call_sid, turn, self._hook, told=self._told)
+        except CallEnded:
+            await self.leave("ended")
+        except StoreError:
+            await asyncio.sleep(OUTAGE_S)
+            return False
+        await self._aloud(self._answers.phrase("say_again"))
+        return True
 
     def _speak_by(self) -> float:
         """When the caller must hear something again (monotonic, s)."""
@@ -245,6 +249,8 @@ class Session:
             return True
         await self._speak_in(reply.lang)
         new = reply.text[len(sent) :] if reply.text.startswith(sent) else ""
+        if (new or reply.done) and not await self._party.may_say(self.call_sid, turn, reply.text):
+            return False
         if new or (reply.done and reply.text):
             await self._send(frames.text(new, last=reply.done, lang=None))
             self._spoken.said(turn, new, time.monotonic())
@@ -254,13 +260,6 @@ class Session:
             await self._until_a_human_comes(reply.standing, now=True)
             return True
         return reply.done
-
-    async def _speak_in(self, language: str | None) -> None:
-        """The reply is in another language than before: speak, and listen, in that one."""
-        answers = self._party.answers_in(self._answers, language)
-        if answers is not self._answers:
-            self._answers = answers
-            await self._send(frames.language(answers.language, answers.language))
 
     async def _hold(self) -> None:
         """Nothing to say yet: the caller must hear something. After the second phrase a human."""
@@ -284,15 +283,5 @@ class Session:
             )
             await self._aloud(self._answers.phrase("nobody_yet"))
         elif now:
-            await self._party.desk.errand(self._party.ringing.ring, self.call_sid)
+            await self._party.desk.begin(self._party.ringing.ring, self.call_sid)
             await self._aloud(self._answers.phrase("getting_person"))
-
-    async def _aloud(self, text: str) -> None:
-        await self._send(frames.text(text, last=True, lang=None))
-        self._spoken.aloud(text, time.monotonic())
-
-    async def leave(self, reason: str, *, said: Said | None = None, turn: int = 0) -> None:
-        """End the session; the action address is asked what comes next. Raises Over."""
-        carried = {} if said is None else Flight(said, now_ms()).handoff | {"n": str(turn)}
-        await self._send(frames.end({"reason": reason, **carried}))
-        raise Over

@@ -1,4 +1,4 @@
-"""The caller's line by webhooks: it arrives, speaks, waits, is put through, ends.
+"""The caller's line by webhooks: it speaks, waits, is put through, ends.
 
 Every request is answered from its address, the record and nothing else, within the time in which a
 caller can bear silence. What the record says comes first: a human on the line, the end of the call.
@@ -8,33 +8,28 @@ from __future__ import annotations
 
 import asyncio
 
-from callflow.errors import CallEnded, StoreError, UnknownCall
+from callflow.errors import CallEnded, StoreError, StoreUnavailable, UnknownCall
+from callflow.store.outcome import Hear
 from callflow.store.replies import Expected
 from callflow.store.standing import Reply, Standing
 from callflow.twilio.twiml import Twiml
 from callflow.web.addresses import Flight, Saying
 from callflow.web.answers import Answers
 from callflow.web.hook import Hook, Said
-from callflow.web.party import PHRASES, Party, now_ms
+from callflow.web.party import PHRASES, Party, is_lost, now_ms
 
 REPEATED_WAIT_S = 0.3
 """For the reply, where the carrier asks again: the caller has waited for the first answer."""
 
+WAITING_MOST = 3
+"""Requests of one call that wait here for its reply: the carrier sends one, and another where it
+takes the first for lost. More of them are a storm, and each is answered soon."""
+
 OUTAGE_RETRY_S = 0.25
 
-
-async def inbound(party: Party, hook: Hook) -> Twiml:
-    """A call arrives, or this request arrives again."""
-    sid = hook.call_sid
-    answers = party.answers(hook)
-    opening = answers.opening(alerting=party.alerting(party.site_of(hook)))
-    try:
-        if await party.open(sid, hook):
-            return answers.listen(1, opening)
-    except StoreError:
-        # The first turn opens the record, if the server is back by then.
-        return answers.listen(1, opening)
-    return await go_on(party, hook, fresh=opening)
+ASKED_WITHIN_S = 2.0
+"""For so long the store may be asked in vain: an answer that does not come, a new connection, and
+another answer. After that the caller must hear something."""
 
 
 async def go_on(party: Party, hook: Hook, *, fresh: str | None = None) -> Twiml:
@@ -42,7 +37,11 @@ async def go_on(party: Party, hook: Hook, *, fresh: str | None = None) -> Twiml:
 
     `fresh`: what to say where nobody has spoken yet.
     """
-    standing = await party.standing(hook.call_sid)
+    try:
+        standing = await party.look(hook.call_sid)
+    except StoreError:
+        # Which turn is the next nobody can tell: words taken for another turn would be lost.
+        return party.answers(hook).again("still_here")
     answers = party.answers(hook, standing)
     if standing is None:
         return answers.listen(1, fresh or answers.phrase("still_here"))
@@ -67,7 +66,9 @@ def settle(party: Party, hook: Hook, standing: Standing) -> Twiml | None:
 
 async def turn(party: Party, hook: Hook) -> Twiml:
     """The caller has spoken: store it, wake a worker, wait for the reply."""
-    return await _answer(party, hook, hook.turn(), hook.said(), since_ms=None)
+    number = hook.turn()
+    # The address of a turn is given with the reply to the one before, or where nothing is owed.
+    return await _answer(party, hook, number, hook.said(), since_ms=None, told=number - 1)
 
 
 async def wait(party: Party, hook: Hook) -> Twiml:
@@ -79,13 +80,13 @@ async def wait(party: Party, hook: Hook) -> Twiml:
     sid = hook.call_sid
     with party.replies.expect(sid, number) as expected:
         try:
-            known = await party.replies.read(sid, number)
+            known = await party.read(sid, number)
         except UnknownCall:
             return await _lost(party, hook, number)
         except StoreError:
             # Stored it was; only its reply cannot be read.
             return await _holding(party, hook, number, phrases, None)
-        if known.standing is not None and known.standing.heard < number:
+        if is_lost(known, number):
             return await _lost(party, hook, number)
         reply = known if known.done or known.over else await _wait(party, hook, expected)
     return await _told(party, hook, number, phrases, reply)
@@ -100,21 +101,37 @@ async def in_flight(party: Party, hook: Hook, number: int, flight: Flight | None
 
 async def _lost(party: Party, hook: Hook, number: int) -> Twiml:
     """A failover took a turn that we had acknowledged, and its address does not carry it: ask for
-    it again. The next utterance journals the loss."""
+    it again."""
+    try:
+        await party.lost(hook.call_sid, number, hook)
+    except CallEnded:
+        return party.answers(hook).hang_up()
+    except StoreError:
+        return await _holding(party, hook, number, 0, None)
     standing = await party.standing(hook.call_sid)
     answers = party.answers(hook, standing)
     return answers.listen(number + 1, answers.phrase("say_again"))
 
 
 async def _answer(
-    party: Party, hook: Hook, number: int, said: Said, since_ms: int | None, phrases: int = 0
+    party: Party,
+    hook: Hook,
+    number: int,
+    said: Said,
+    since_ms: int | None,
+    phrases: int = 0,
+    told: int = 0,
 ) -> Twiml:
-    """Store what was said in turn `number` and wait for its reply."""
+    """Store what was said in turn `number` and wait for its reply.
+
+    `told`: the last turn whose reply the caller has been given for sure.
+    """
     sid = hook.call_sid
     came_at = asyncio.get_running_loop().time()
     with party.replies.expect(sid, number) as expected:
         try:
-            word = await _stored(party, hook, number, said, patiently=since_ms is not None)
+            patiently = since_ms is not None
+            word = await _stored(party, hook, number, said, told, patiently=patiently)
         except CallEnded:
             return party.answers(hook).hang_up()
         except StoreError:
@@ -124,27 +141,36 @@ async def _answer(
             return await ended(party, hook)
         # A turn that was stored before may have been answered before we listened.
         spent_s = asyncio.get_running_loop().time() - came_at
-        reply = await _wait(party, hook, expected, spent_s, look_first=word == "repeated")
+        reply = await _wait(party, hook, expected, spent_s, look_first=word is Hear.REPEATED)
     return await _told(party, hook, number, phrases, reply, said)
 
 
-async def _stored(party: Party, hook: Hook, number: int, said: Said, *, patiently: bool) -> str:
+async def _stored(
+    party: Party, hook: Hook, number: int, said: Said, told: int, *, patiently: bool
+) -> Hear:
     """Store it; `patiently`: try for as long as the caller can wait, the server may come back."""
-    give_up = asyncio.get_running_loop().time() + party.settings.reply_wait_s
-    while True:
-        try:
-            return await party.hear(hook.call_sid, number, said, hook)
-        except StoreError:
-            if not patiently or asyncio.get_running_loop().time() > give_up:
-                raise
-            await asyncio.sleep(OUTAGE_RETRY_S)
+    now = asyncio.get_running_loop().time
+    give_up = now() + party.settings.reply_wait_s
+    try:
+        async with asyncio.timeout_at(max(give_up, now() + ASKED_WITHIN_S)):
+            while True:
+                try:
+                    return (await party.hear(hook.call_sid, number, said, hook, told=told))[0]
+                except StoreError:
+                    if not patiently or now() > give_up:
+                        raise
+                await asyncio.sleep(OUTAGE_RETRY_S)
+    except TimeoutError as error:
+        # It may be stored yet: whoever asks again is told that it was.
+        raise StoreUnavailable(party.desk.where, "it did not answer in time") from error
 
 
 async def _wait(
     party: Party, hook: Hook, expected: Expected, spent_s: float = 0.0, *, look_first: bool = True
 ) -> Reply | None:
     """The reply, or what ended the call; None when the caller must hear something first."""
-    within_s = REPEATED_WAIT_S if hook.repeated else party.settings.reply_wait_s
+    again = hook.repeated or party.replies.waiting(hook.call_sid) > WAITING_MOST
+    within_s = REPEATED_WAIT_S if again else party.settings.reply_wait_s
     try:
         return await expected.wait(max(0.05, within_s - spent_s), look_first=look_first)
     except (StoreError, UnknownCall):
@@ -166,12 +192,22 @@ async def _told(
     if standing is not None and (settled := settle(party, hook, standing)) is not None:
         return settled
     if reply.done:
+        if not await _sure(party, hook, number, reply):
+            return await _holding(party, hook, number, phrases, None)
         answers = party.answers_in(answers, reply.lang)
         # Whoever asked for a person hears at once that one is being rung.
         asked = said is not None and said.wants_human is not None and party.can_ring
         first = f"{answers.phrase('getting_person')} " if asked else ""
         return await _said(party, hook, answers, number, reply.text, first)
     return await _until_a_human_comes(party, hook, number, phrases, standing)
+
+
+async def _sure(party: Party, hook: Hook, number: int, reply: Reply) -> bool:
+    """False where a failover may take the reply, or has: it is not spoken then, and comes again."""
+    try:
+        return await party.may_say(hook.call_sid, number, reply.text)
+    except (StoreError, UnknownCall):
+        return False
 
 
 async def _said(
@@ -210,7 +246,7 @@ async def _until_a_human_comes(
         return answers.listen(number + 1, answers.phrase("nobody_yet"))
     with party.replies.watch(sid) as watched:
         try:
-            await party.desk.errand(party.ringing.ring, sid)
+            await party.desk.begin(party.ringing.ring, sid)
             changed = await watched.change(party.settings.reply_wait_s if phrases else 0.0)
         except (StoreError, UnknownCall):
             return answers.hold(number, phrases, "still_here")
@@ -238,40 +274,6 @@ async def _holding(
 
 def _outage_ms(party: Party) -> float:
     return party.settings.outage_transfer_s * 1000
-
-
-async def transfer_ended(party: Party, hook: Hook) -> Twiml:
-    """The human has left, or one number of the ladder without the store was rung."""
-    rung = hook.number("rung", -1)
-    if rung < 0:
-        return await _human_left(party, hook)
-    site, number, flight = party.site_of(hook), hook.turn(), Flight.of(hook)
-    answers = party.answers(hook)
-    # Somebody who picked up and pressed no key was never connected, whatever the status says.
-    spoke = hook.fields.get("DialCallStatus") in ("completed", "answered")
-    if spoke and hook.fields.get("DialBridged", "true").lower() != "false":
-        # They have spoken with somebody; what was in flight is stored for the record.
-        return answers.hold(number, 0, "person_left", flight)
-    if site is not None and rung + 1 < len(site.humans):
-        return answers.dial(site, rung + 1, number, flight)
-    said = flight.said if flight is not None else Said()
-    return answers.hold(number, 0, "nobody_yet", Flight(said, now_ms()))
-
-
-async def _human_left(party: Party, hook: Hook) -> Twiml:
-    if hook.line_closed:
-        return await ended(party, hook)
-    try:
-        await party.desk.ask(party.ringing.left, hook.call_sid)
-    except StoreError:
-        answers = party.answers(hook)
-        return answers.listen(hook.turn(), answers.phrase("person_left"))
-    standing = await party.standing(hook.call_sid)
-    answers = party.answers(hook, standing)
-    if standing is not None and (settled := settle(party, hook, standing)) is not None:
-        return settled
-    number = hook.turn() if standing is None else standing.heard + 1
-    return answers.listen(number, answers.phrase("person_left"))
 
 
 async def ended(party: Party, hook: Hook) -> Twiml:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from callflow.call.state import CallState
-from callflow.celery import TAKEOVER, TURNS, WATCHDOG
+from callflow.celery import CALLS, WATCHDOG
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 
@@ -117,7 +117,7 @@ def test_every_message_lost_is_made_good(tmp_path: Path) -> None:
         wait_until(lambda: stack.parts.snapshots.counts()["leased"] == 4, "the slots never filled")
         assert stack.parts.queued()[1] >= 4, "nobody waits in the queue"
 
-        stack.parts.client.delete(TURNS, TAKEOVER, WATCHDOG)
+        stack.parts.client.delete(*CALLS, WATCHDOG)
 
         for sid in sids:
             assert stack.reply(sid, 1, within_s=8).done

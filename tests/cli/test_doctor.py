@@ -10,7 +10,7 @@ import pytest
 
 from callflow.cli import broker
 from callflow.stack import LocalStack
-from callflow.store import doctor
+from callflow.store import doctor, rounds
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.leases import Leases
 from callflow.store.script import Scripts, connect
@@ -22,8 +22,9 @@ UNDERSTUDY = " (understudy)"
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody sweeps, nobody will."""
-    monkeypatch.setattr(doctor, "SWEEP_SAMPLES_S", (0.0,))
+    """Where nobody sweeps, nobody will; and what is wrong stays so."""
+    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0,))
+    monkeypatch.setattr(rounds, "LOOK_AGAIN_S", 0.0)
 
 
 def checks(ran: Ran) -> dict[str, dict[str, Any]]:
@@ -65,7 +66,7 @@ def test_a_deployment_that_works_is_well(
 def test_a_deployment_without_a_watchdog_is_warned_of(
     cli: Cli, staffed_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "SWEEP_SAMPLES_S", (0.0, 0.5, 0.6))
+    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0, 0.5, 0.6))
     wait_until(lambda: not swept_by_a_watchdog(staffed_url), "the end of an earlier watchdog")
     cli.set("CALLFLOW_REDIS_URL", staffed_url)
     ran = cli.run("doctor")
@@ -86,7 +87,7 @@ def test_a_sweep_by_an_understudy_is_warned_of(cli: Cli, redis_url: str) -> None
 def test_one_sweep_by_a_watchdog_among_those_of_understudies_is_enough(
     cli: Cli, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "SWEEP_SAMPLES_S", (0.0, 0.6))
+    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0, 0.6))
     leases(redis_url).mark_sweep(f"worker@here{UNDERSTUDY}")
     later = threading.Timer(0.3, leases(redis_url).mark_sweep, ("watchdog@here",))
     later.start()

@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _error_and_gone(self) -> None:
         self._answer(500, {})
         # Whoever asks on this connection again finds it closed, at the worst moment.
-        self.rfile.peek(1)
+        self.connection.recv(1, socket.MSG_PEEK)
         self.close_connection = True
 
     def _told_error(self) -> None:

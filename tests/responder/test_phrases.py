@@ -15,7 +15,10 @@ from callflow.sites.site import LANGUAGES
 ALL: dict[str, dict[str, str]] = json.loads(
     files("callflow.responder").joinpath("phrases.json").read_text(encoding="utf-8")
 )
-REASONS = {"assist", "asked", "pressed_0", "not_understood", "no_reply", "poison", "outage"}
+REASONS = {
+    *("assist", "asked", "pressed_0", "not_understood"),
+    *("no_reply", "poison", "outage", "overload", "limit"),
+}
 LETTERS_A_SECOND = {"en": 15, "es": 15, "zh": 5}
 LONGEST_S = 5
 AUTOMATED = {"en": "automated assistant", "es": "asistente automático", "zh": "自动语音助手"}

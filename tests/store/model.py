@@ -14,6 +14,8 @@ from callflow.call.state import OPENED, CallState, Event, Refusal, after
 class ModelCall:
     """One call. Every method answers the word that the store must answer."""
 
+    owed_ms: int
+    rewake_ms: int
     state: CallState = OPENED
     fence: int = 0
     heard: int = 0
@@ -27,6 +29,11 @@ class ModelCall:
     committed_by: dict[int, int] = field(default_factory=dict)
     refused: int = 0
     human: bool = False
+    understood: int = 0
+    lost: int = 0
+    since: int = 0
+    due: int | None = None
+    """When the message for the owed turn counts as lost; None where none is on its way."""
 
     def _move(self, event: Event) -> str | None:
         then = after(event, self.state)
@@ -45,19 +52,46 @@ class ModelCall:
     def owed(self) -> bool:
         return self.heard > self.answered
 
-    def hear(self, turn: int, text: str) -> str:
+    def hear(self, turn: int, text: str, now: int, after_loss: bool = False) -> str:
         if turn <= self.heard:
             return "repeated"
         then = after(Event.HEAR, self.state)
         if isinstance(then, Refusal):
             return str(then)
-        if turn != self.heard + 1:
+        lost = turn - self.heard - 1
+        if lost and not after_loss:
             return "ahead"
+        if lost:
+            self._lose(turn, lost)
+        owed_before = self.owed
         self.heard = turn
         self.thread.append(("caller", turn, text))
         if self.human:
             self.answered = turn
+        elif self.holder is None and not owed_before:
+            self._owe(now)
         return "heard"
+
+    def _lose(self, turn: int, count: int) -> None:
+        """A failover took turns: whoever is at an older one has lost it, and nobody answers it."""
+        self._move(Event.HEAR_AFTER_LOSS)
+        self.answered, self.attempts, self.holder, self.draft = turn - 1, 0, None, None
+        self.heard = turn - 1
+        self.fence += 1
+        self.lost += count
+
+    def _owe(self, now: int) -> None:
+        self.since, self.due = now, now + self.owed_ms
+
+    def rewake(self, now: int) -> bool:
+        """True when the owed turn's message counts as lost, and another one is sent."""
+        if self.holder is not None or not self.owed:
+            self.due = None
+            return False
+        if self.due is not None and self.due > now:
+            return False
+        self.due = now + max(self.owed_ms, min(now - self.since, self.rewake_ms))
+        return True
 
     def claim(self, worker: str, claim_id: str, now: int) -> str:
         if self.holder is not None and self.claim_id == claim_id:
@@ -67,7 +101,7 @@ class ModelCall:
             return str(then)
         if not self.owed:
             return "idle"
-        self.state, self.holder, self.claim_id = then, worker, claim_id
+        self.state, self.holder, self.claim_id, self.due = then, worker, claim_id, None
         self.fence += 1
         self.last_beat = now
         return "claimed"
@@ -86,7 +120,14 @@ class ModelCall:
         self.draft = (turn, text)
         return "noted"
 
-    def commit(self, fence: int, turn: int, text: str) -> str:
+    def understand(self, fence: int, turn: int) -> str:
+        if refusal := self._not_mine(Event.DRAFT, fence):
+            self.refused += 1
+            return refusal
+        self.understood = turn
+        return "noted"
+
+    def commit(self, fence: int, turn: int, text: str, now: int) -> str:
         if fence == self.fence and turn <= self.answered:
             return "moved" if self.owed else "ok"
         refusal = self._not_mine(Event.COMMIT, fence)
@@ -97,9 +138,12 @@ class ModelCall:
         self.thread.append(("agent", turn, text))
         self.committed_by[turn] = fence
         self.answered, self.attempts, self.holder, self.draft = turn, 0, None, None
-        return "moved" if self.owed else "ok"
+        if not self.owed:
+            return "ok"
+        self._owe(now)
+        return "moved"
 
-    def release(self, event: Event, fence: int, costs: bool, seen: int | None) -> str:
+    def release(self, event: Event, fence: int, costs: bool, seen: int | None, now: int) -> str:
         if refusal := self._not_mine(event, fence):
             return refusal
         if seen is not None and (self.last_beat or 0) > seen:
@@ -107,19 +151,23 @@ class ModelCall:
         self._move(event)
         self.holder = None
         self.attempts += costs
+        self._owe(now)
         return "released"
 
-    def transfer(self, fence: int | None) -> str:
+    def transfer(self, fence: int | None, accepts: bool = False) -> str:
+        """`accepts`: a human has picked up, whoever had the call."""
         then = after(Event.TRANSFER, self.state)
         if isinstance(then, Refusal):
             return str(then)
         if fence is not None and fence != self.fence:
             return "fenced"
-        if self.human:
+        again = self.human
+        if again and not accepts:
             return "again"
         self.state, self.holder, self.human, self.draft = then, None, True, None
-        self.answered, self.attempts, self.fence = self.heard, 0, self.fence + 1
-        return "passed"
+        self.answered, self.attempts, self.fence = self.heard, 0, self.fence + (not again)
+        self.due = None
+        return "again" if again else "passed"
 
     def resume(self) -> str:
         then = after(Event.RESUME, self.state)
@@ -134,5 +182,5 @@ class ModelCall:
         then = after(Event.END, self.state)
         if isinstance(then, Refusal):
             return str(then)
-        self.state, self.holder = then, None
+        self.state, self.holder, self.due = then, None, None
         return "finished"

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from callflow.celery import use_broker
+from callflow.store.script import connect
 from tests.exchange import Exchange, Line, open_exchange
+from tests.pairs import Pair, pair_of_servers
 from tests.parts import Parts
 
 
@@ -22,3 +25,38 @@ def exchange(parts: Parts, redis_url: str, tmp_path: Path) -> Iterator[Exchange]
 def line(exchange: Exchange) -> Line:
     """A line to it."""
     return exchange.line()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with pair_of_servers() as running:
+        use_broker(running.url)
+        yield running
+
+
+@pytest.fixture
+def failing(pair: Pair, tmp_path: Path) -> Iterator[Exchange]:
+    """A web process that waits for no replica."""
+    with (
+        connect(pair.url) as client,
+        open_exchange(Parts(client), pair.url, tmp_path, speech_letters_per_s=1_000) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def careful(pair: Pair, tmp_path: Path) -> Iterator[Exchange]:
+    """A web process that waits for the replica."""
+    with (
+        connect(pair.url) as client,
+        open_exchange(
+            Parts(client),
+            pair.url,
+            tmp_path,
+            min_replicas=1,
+            replica_wait_s=0.1,
+            outage_transfer_s=1,
+            speech_letters_per_s=1_000,
+        ) as running,
+    ):
+        yield running

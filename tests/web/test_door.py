@@ -96,18 +96,6 @@ def test_a_body_that_no_webhook_has_is_refused_before_it_is_read(exchange: Excha
     assert httpx.post(url, content="&".join(["a=1"] * 501)).status_code == 400
 
 
-def test_a_process_tells_that_it_runs_and_whether_it_is_fit(exchange: Exchange) -> None:
-    base = f"http://127.0.0.1:{exchange.port}"
-    assert httpx.get(f"{base}/healthz").status_code == 200
-    unfit = httpx.get(f"{base}/readyz")
-    assert unfit.status_code == 503
-    assert "watchdog" in unfit.json()["reason"]
-    exchange.parts.watchdog.sweep("test")
-    fit = httpx.get(f"{base}/readyz")
-    assert fit.status_code == 200
-    assert fit.json()["swept_by"] == "test"
-
-
 def _settings(**given: str) -> Settings:
     return load({f"CALLFLOW_{name.upper()}": value for name, value in given.items()})
 

@@ -1,26 +1,28 @@
 -- Store the reply to a turn and let the call go.
 -- KEYS  1 call  2 thread  3 journal  4 leases  5 owed  6 rings
--- ARGV  1 moves  2 CallSid  3 fence  4 turn  5 thread entry without its time  6 owed_ms
+-- ARGV  1 moves  2 CallSid  3 fence and claim  4 turn  5 thread entry without its time  6 owed_ms
 --       7 channel  8 a fresh alert as JSON: a human is wanted; or ''
 --       9 …  pairs of field, JSON value  last now_ms or ''
--- Says  ok | moved (stored, and the caller has said more: wake again), each with alerted | calm
---       | fenced | unknown | a refusal of the table
-local state, fence, heard, answered, cut = unpack(redis.call(
-  'HMGET', KEYS[1], 'call_state', 'fence', 'heard', 'answered', 'cut'))
+-- Says  ok, alerted|calm | moved (stored, and the caller has said more: wake again), alerted|calm,
+--       1 when that was danger | fenced | unknown | a refusal of the table
+local state, fence, claim, heard, answered, cut, hurry = unpack(redis.call(
+  'HMGET', KEYS[1], 'call_state', 'fence', 'claim', 'heard', 'answered', 'cut', 'hurry'))
 if not state then
   return {'unknown'}
 end
 heard, answered = tonumber(heard), tonumber(answered)
 local turn = tonumber(ARGV[4])
--- Same fence and already answered: our own first run did it and its answer was lost.
-if fence == ARGV[3] and answered >= turn then
-  return {heard > answered and 'moved' or 'ok', 'calm'}
+local ours, number = held(ARGV[3], fence, claim)
+-- Our own lease and already answered: our first run did it and its answer was lost.
+if ours and answered >= turn then
+  vouch(KEYS[1])
+  return {heard > answered and 'moved' or 'ok', 'calm', is_hurried(hurry, answered)}
 end
 local row = move(ARGV[1], state)
 local now = clock(ARGV[#ARGV])
-if row.refuse or fence ~= ARGV[3] or turn ~= answered + 1 then
+if row.refuse or not ours or turn ~= answered + 1 then
   local word = row.refuse or 'fenced'
-  journal(KEYS[3], now, 'refused', 'write', 'committed', 'turn', turn, 'fence', ARGV[3],
+  journal(KEYS[3], now, 'refused', 'write', 'committed', 'turn', turn, 'fence', number,
     'reason', word)
   return {word}
 end
@@ -47,6 +49,6 @@ end
 if heard > turn then
   redis.call('HSET', KEYS[1], 'owed_since', now)
   redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[2])
-  return {'moved', alerted}
+  return {'moved', alerted, is_hurried(hurry, turn)}
 end
 return {'ok', alerted}

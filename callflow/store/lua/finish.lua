@@ -10,6 +10,7 @@ if not state then
 end
 local row = move(ARGV[1], state)
 if row.refuse then
+  vouch(KEYS[1])
   return {row.refuse}
 end
 local now = clock(ARGV[7])

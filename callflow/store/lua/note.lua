@@ -1,25 +1,38 @@
 -- Write fields of a turn that is being worked on: what was understood, what has been said so far.
 -- KEYS  1 call  2 journal  3 rings
--- ARGV  1 moves  2 CallSid  3 fence  4 what is noted (drafted, understood)  5 channel or ''
+-- ARGV  1 moves  2 CallSid  3 fence and claim  4 what is noted (drafted, understood)  5 channel or ''
 --       6 what is published behind the CallSid  7 a fresh alert as JSON: a human is wanted; or ''
 --       8 …  pairs of field, JSON value  last now_ms or ''
 -- Says  noted, with alerted | calm | fenced | unknown | a refusal of the table
-local state, fence = unpack(redis.call('HMGET', KEYS[1], 'call_state', 'fence'))
+local state, fence, claim = unpack(redis.call('HMGET', KEYS[1], 'call_state', 'fence', 'claim'))
 if not state then
   return {'unknown'}
 end
 local row = move(ARGV[1], state)
 local now = clock(ARGV[#ARGV])
-if row.refuse or fence ~= ARGV[3] then
+local ours, number = held(ARGV[3], fence, claim)
+if row.refuse or not ours then
   local word = row.refuse or 'fenced'
-  journal(KEYS[2], now, 'refused', 'write', ARGV[4], 'fence', ARGV[3], 'reason', word)
+  journal(KEYS[2], now, 'refused', 'write', ARGV[4], 'fence', number, 'reason', word)
   return {word}
+end
+-- A draft only grows: a shorter one of the same turn is a copy that the network delivers late, of a
+-- write that its worker has long repeated. It must not take back what the caller has heard.
+local function late(field, value)
+  local known = field == 'draft' and redis.call('HGET', KEYS[1], 'draft') or 'null'
+  if known == 'null' then
+    return false
+  end
+  local old, new = cjson.decode(known), cjson.decode(value)
+  return old.turn == new.turn and #new.text < #old.text
 end
 local fields, changed = {}, false
 for i = 8, #ARGV - 2, 2 do
-  fields[#fields + 1] = ARGV[i]
-  fields[#fields + 1] = ARGV[i + 1]
-  changed = changed or redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1]
+  if not late(ARGV[i], ARGV[i + 1]) then
+    fields[#fields + 1] = ARGV[i]
+    fields[#fields + 1] = ARGV[i + 1]
+    changed = changed or redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1]
+  end
 end
 -- Unchanged means that this is the second run of a write whose answer was lost.
 if changed then

@@ -19,14 +19,35 @@ local function move(moves, state)
   return {refuse = word}
 end
 
+-- Whether a lease is the one that the record knows, and its fence. `token` is that fence and, behind
+-- a space, the claim it came from. By the fence alone the holder is told from all before it; but a
+-- failover that has lost a claim gives its fence a second time. Without a claim: whoever reclaims.
+local function held(token, fence, claim)
+  local number, named = string.match(token, '^(%d+) ?(.*)$')
+  return number == fence and (named == '' or named == claim), number
+end
+
 -- One line of the call's journal; `at` is ours because a stream's own clock cannot be set in tests.
+-- A turn writes five to ten lines, and the longest call has 400 turns. What writes more goes in
+-- circles, such as humans who are rung all night: then the newest lines are kept.
 local function journal(key, at, event, ...)
-  redis.call('XADD', key, '*', 'event', event, 'at', at, ...)
+  redis.call('XADD', key, 'MAXLEN', '~', 10000, '*', 'event', event, 'at', at, ...)
+end
+
+-- '1' when danger was heard in a turn that is not answered yet, else '0'.
+local function is_hurried(hurry, answered)
+  return tonumber(hurry or 0) > tonumber(answered) and '1' or '0'
 end
 
 -- A thread entry comes as a JSON object without its time; put the time of storing in.
 local function stamped(entry, at)
   return string.sub(entry, 1, -2) .. ',"at":' .. at .. '}'
+end
+
+-- Write what stands already. WAIT asks about the last write of its own connection: after this one it
+-- tells of everything before, whoever wrote that.
+local function vouch(call)
+  redis.call('HSET', call, 'heard', redis.call('HGET', call, 'heard'))
 end
 
 -- Have a human rung, unless one is being rung or has the call already. `alert` is a fresh alert as

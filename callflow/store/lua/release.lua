@@ -1,13 +1,13 @@
 -- Take the lease off a call: its holder hands it back, or the watchdog reclaims it.
 -- KEYS  1 call  2 journal  3 leases  4 owed
--- ARGV  1 moves  2 CallSid  3 fence  4 event (handed_back, reclaimed)  5 reason
+-- ARGV  1 moves  2 CallSid  3 fence, and claim where its holder asks  4 event (handed_back, reclaimed)  5 reason
 --       6 1 when the turn has cost a worker, else 0
 --       7 the last beat that the watchdog saw; '' when the holder itself asks
 --       8 owed_ms  9 now_ms or ''
 -- Says  released, attempts | alive (it has beaten since) | fenced | unknown
 --       | a refusal of the table
-local state, fence, beat, attempts, answered, worker = unpack(redis.call(
-  'HMGET', KEYS[1], 'call_state', 'fence', 'last_heartbeat', 'attempts', 'answered',
+local state, fence, claim, beat, attempts, answered, worker = unpack(redis.call(
+  'HMGET', KEYS[1], 'call_state', 'fence', 'claim', 'last_heartbeat', 'attempts', 'answered',
   'assigned_worker'))
 if not state then
   -- An index entry without a record must not be found by every sweep to come.
@@ -18,7 +18,7 @@ local row = move(ARGV[1], state)
 if row.refuse then
   return {row.refuse}
 end
-if fence ~= ARGV[3] then
+if not held(ARGV[3], fence, claim) then
   return {'fenced'}
 end
 if ARGV[7] ~= '' and tonumber(beat) > tonumber(ARGV[7]) then

@@ -1,13 +1,13 @@
 -- The agent lets go of a call for good: from here on a human has it, or is being rung for it.
 -- KEYS  1 call  2 thread  3 journal  4 leases  5 owed  6 rings
--- ARGV  1 moves  2 CallSid  3 fence of the holder that asks, or ''  4 event for the journal
+-- ARGV  1 moves  2 CallSid  3 fence and claim of the holder that asks, or ''  4 event for the journal
 --       5 reason  6 handling as JSON  7 needs_human as JSON, or '' to leave it as it is
 --       8 a fresh alert as JSON, or the accepted one  9 accepted: 1 when a human is on the line
 --       10 channel  11 now_ms or ''
 -- Says  passed | again (a human had it already; an acceptance is kept all the same) | fenced
 --       | unknown | a refusal of the table
-local state, fence, heard, handling = unpack(redis.call(
-  'HMGET', KEYS[1], 'call_state', 'fence', 'heard', 'handling'))
+local state, fence, claim, heard, handling = unpack(redis.call(
+  'HMGET', KEYS[1], 'call_state', 'fence', 'claim', 'heard', 'handling'))
 if not state then
   return {'unknown'}
 end
@@ -15,7 +15,7 @@ local row = move(ARGV[1], state)
 if row.refuse then
   return {row.refuse}
 end
-if ARGV[3] ~= '' and fence ~= ARGV[3] then
+if ARGV[3] ~= '' and not held(ARGV[3], fence, claim) then
   return {'fenced'}
 end
 local now = clock(ARGV[11])

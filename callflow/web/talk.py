@@ -1,0 +1,76 @@
+"""What a session says on its socket, and what it keeps of that for the next one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from callflow.errors import StoreError
+from callflow.twilio import frames
+from callflow.web.addresses import Flight
+from callflow.web.hook import Hook, Said
+from callflow.web.party import Party, now_ms
+from callflow.web.speaking import Spoken
+
+
+class Over(Exception):
+    """The session is over: the carrier was told so, and why, where it will be asked for."""
+
+
+class Talk:
+    """One socket's side of the conversation. `send` sends one frame."""
+
+    def __init__(self, party: Party, hook: Hook, send: Callable[[str], Awaitable[None]]) -> None:
+        self.call_sid = hook.call_sid
+        self._party = party
+        self._hook = hook
+        self._send = send
+        self._answers = party.answers(hook)
+        self._spoken = Spoken(party.settings.speech_letters_per_s)
+        self._listening_since = time.monotonic()
+
+    async def interrupted(self, until: str) -> None:
+        """The caller spoke into what we were saying: keep what they had heard of it."""
+        self._listening_since = time.monotonic()
+        cut = self._spoken.interrupted(until, time.monotonic())
+        if cut is not None:
+            # Else the reply stands as a whole; what was cut off of it may be said again.
+            with suppress(StoreError):
+                await self._party.desk.ask(self._party.intake.store.interrupt, self.call_sid, *cut)
+
+    async def played(self, text: str) -> None:
+        """The caller has heard these words of ours: should the socket break, we go on after them,
+        or after what there was time for where the server cannot be told."""
+        known = self._spoken.played(text)
+        if known is not None:
+            with suppress(StoreError):
+                await self._party.desk.ask(self._party.intake.store.played, self.call_sid, *known)
+
+    async def _tell_sent(self, turn: int) -> None:
+        spoken = self._spoken
+        await self._party.desk.ask(
+            self._party.intake.store.sent,
+            self.call_sid,
+            turn,
+            len(spoken.sent[turn]),
+            left_ms=round(spoken.left_s(time.monotonic()) * 1000),
+            played=spoken.heard.get(turn, 0) if spoken.tells else None,
+        )
+
+    async def _speak_in(self, language: str | None) -> None:
+        """The reply is in another language than before: speak, and listen, in that one."""
+        answers = self._party.answers_in(self._answers, language)
+        if answers is not self._answers:
+            self._answers = answers
+            await self._send(frames.language(answers.language, answers.language))
+
+    async def _aloud(self, text: str) -> None:
+        await self._send(frames.text(text, last=True, lang=None))
+        self._spoken.aloud(text, time.monotonic())
+
+    async def leave(self, reason: str, *, said: Said | None = None, turn: int = 0) -> None:
+        """End the session; the action address is asked what comes next. Raises Over."""
+        carried = {} if said is None else Flight(said, now_ms()).handoff | {"n": str(turn)}
+        await self._send(frames.end({"reason": reason, **carried}))
+        raise Over

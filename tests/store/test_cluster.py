@@ -1,0 +1,295 @@
+"""What only a cluster has: nodes that hold a part each, slots that move, and several clocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from redis.crc import key_slot
+
+from callflow.errors import SettingsError, StoreError, StoreUnavailable, StoreUnreplicated
+from callflow.settings import CLUSTER_SCHEMES, load
+from callflow.store.breaker import Breakers
+from callflow.store.calls import CallStore
+from callflow.store.cluster import Cluster, _send, nodes
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
+from callflow.store.leaks import keys_without_lifetime
+from callflow.store.link import Link
+from callflow.store.outcome import Claimed, Lease
+from callflow.store.script import Replicas, Scripts, connect
+from callflow.store.slots import SCHEMES, SLOTS, Address, Command, SlotMap, parse
+from callflow.store.vitals import Vitals, VitalSigns
+from tests.cluster import MASTERS, TestCluster
+from tests.parts import SID, TIMING, Parts
+
+SLOT = key_slot(call_keys(SID).call.encode())
+
+
+def _sids() -> list[str]:
+    """One call for each shard."""
+    found: dict[str, str] = {}
+    for number in range(500):
+        sid = f"CA{number}"
+        found.setdefault(call_keys(sid).shard.leases, sid)
+    assert len(found) == SHARDS
+    return list(found.values())
+
+
+def _claimed(parts: Parts, sid: str = SID) -> Lease:
+    parts.store.open(sid)
+    parts.store.hear(sid, 1, "stuck")
+    claimed = parts.store.claim(sid, "w@test/1-aa", f"claim-{sid}")
+    assert isinstance(claimed, Claimed)
+    return claimed.lease
+
+
+@contextmanager
+def _requests() -> Iterator[list[str]]:
+    """What is sent to the nodes: the names of the commands of each request."""
+    sent: list[str] = []
+    real = _send
+
+    def send(connection: Any, share: Sequence[Command]) -> None:
+        sent.append(" ".join(str(command.args[0]) for command in share))
+        real(connection, share)
+
+    with patch("callflow.store.cluster._send", send):
+        yield sent
+
+
+def test_fault_24_a_broker_in_the_cluster_is_refused_before_anything_connects() -> None:
+    """celery/celery#9436, #2852; celery/kombu#732: kombu's keys lie in many slots."""
+    given = {"CALLFLOW_REDIS_URL": "rediss+cluster://:secret@calls.example:6379"}
+    with pytest.raises(SettingsError, match="CALLFLOW_BROKER_URL") as error:
+        load(given)
+    assert "name a server of their own" in str(error.value)
+    assert "secret" not in str(error.value)
+    with pytest.raises(SettingsError, match="CALLFLOW_BROKER_URL"):
+        load(given | {"CALLFLOW_BROKER_URL": "redis+cluster://calls.example:6379"})
+
+    settings = load(given | {"CALLFLOW_BROKER_URL": "redis://queues.example:6379/0"})
+    assert settings.queue_url == "redis://queues.example:6379/0"
+    assert set(CLUSTER_SCHEMES) == set(SCHEMES)
+
+
+def test_fault_24_no_script_and_no_list_ever_touches_two_slots(clustered: Parts) -> None:
+    """The cluster itself answers CROSSSLOT otherwise."""
+    parts, sids = clustered, _sids()
+    leases = [_claimed(parts, sid) for sid in sids]
+    assert parts.store.beat(*leases) == ["beaten"] * SHARDS
+    parts.store.handovers.want(sids[1], "asked")
+    for lease in leases[1:]:
+        assert parts.store.note_draft(lease, 1, "Hel") == "noted"
+        assert parts.store.commit(lease, 1, "Hello.").word == "ok"
+    parts.store.hand_back(leases[0], "test", costs=True)
+
+    assert set(parts.snapshots.find_all(sids)) == set(sids)
+    assert len(parts.snapshots.active()) == SHARDS
+    assert parts.snapshots.counts()["owed"] == 1
+    assert parts.leases.look().rings == (sids[1],)
+    assert Breakers(Scripts(parts.client)).may_ask("openai:m@h", "a1")
+    vitals = Vitals(Scripts(parts.client))
+    vitals.say(VitalSigns("w1@test"))
+    assert [one.node for one in vitals.call_roll().signs] == ["w1@test"]
+    vitals.leave("w1@test")
+
+
+def test_the_calls_of_a_deployment_are_spread_over_all_masters(
+    clustered: Parts, shared_cluster: TestCluster
+) -> None:
+    owners = [shared_cluster.owner(key_slot(shard.owed.encode())) for shard in ALL_SHARDS]
+    assert len(set(owners)) == MASTERS
+
+
+def test_claim_and_commit_are_one_request_and_a_sweep_is_one_for_each_node(
+    clustered: Parts,
+) -> None:
+    parts = clustered
+    warm, *sids = _sids()
+    parts.store.commit(_claimed(parts, warm), 1, "Hello.")
+    parts.leases.look()
+    leases = [_claimed(parts, sid) for sid in sids]
+    # A node that has never run a script is sent it first.
+    parts.store.beat(*leases)
+    for one in leases[:-1]:
+        parts.store.commit(one, 1, "Hello.")
+
+    with _requests() as sent:
+        parts.store.commit(leases[-1], 1, "Hello.")
+    assert sent == ["EVALSHA"]
+    just_now = parts.snapshots.now_ms() - 60_000  # No beat is overdue, however slow the machine.
+    with _requests() as sent:
+        parts.leases.look(now_ms=just_now)
+    assert len(sent) == MASTERS
+    assert " ".join(sent) == " ".join(["EVALSHA"] * SHARDS)
+    with _requests() as sent:
+        parts.store.beat(*leases)
+    assert len(sent) == MASTERS
+
+
+def test_a_node_that_has_forgotten_the_scripts_is_sent_them(
+    clustered: Parts, shared_cluster: TestCluster
+) -> None:
+    lease = _claimed(clustered)
+    for node in nodes(clustered.client):
+        node.script_flush()
+    assert clustered.store.beat(lease) == ["beaten"]
+    for node in nodes(clustered.client):
+        node.script_flush()
+    assert clustered.leases.look().suspects == ()
+    assert clustered.store.commit(lease, 1, "Hello.").word == "ok"
+
+
+def test_a_calls_times_are_told_by_the_clock_that_stamped_them(
+    clustered: Parts, shared_cluster: TestCluster
+) -> None:
+    _claimed(clustered)
+    with _requests() as sent:
+        clustered.store.handovers.read(SID)
+    assert sent == ["HMGET TIME"]
+
+    # A shard whose clock is an hour ahead of the others': its leases are no older for that.
+    real: Any = Cluster.ask_all
+
+    def skewed(self: Cluster, asked: Any, **options: Any) -> list[Any]:
+        answers: list[Any] = real(self, asked, **options)
+        for (args, _), answer in zip(asked, answers, strict=True):
+            if args[0] == "EVALSHA" and args[3] == ALL_SHARDS[0].leases:
+                answer[0] = str(int(answer[0]) + 3_600_000)
+        return answers
+
+    assert call_keys(SID).shard != ALL_SHARDS[0]
+    clustered.store.beat(
+        _claimed(clustered), now_ms=clustered.snapshots.now_ms() - TIMING.overdue_ms - 50
+    )
+    with patch.object(Cluster, "ask_all", skewed):
+        found = clustered.leases.look()
+    (suspect,) = found.suspects
+    assert TIMING.overdue_ms <= suspect.silent_ms < 60_000
+
+
+def test_what_has_to_be_on_a_replica_is_asked_of_the_node_that_wrote_it(
+    clustered: Parts, shared_cluster: TestCluster
+) -> None:
+    """After a MOVED too: elsewhere nothing was written, and WAIT would vouch for nothing."""
+    _claimed(clustered)
+    store = CallStore(Scripts(clustered.client, replicas=Replicas(1, 2_000)), TIMING)
+    assert store.hear(SID, 1, "stuck").word == "repeated"
+
+    assert isinstance(clustered.client, Cluster)
+    known = clustered.client.map()
+    wrong = next(one for one in known.masters if one != known.owner(SLOT))
+    lies = SlotMap(known.masters, known.nodes, tuple([wrong] * SLOTS))
+    clustered.client._map = lies
+    with _requests() as sent:
+        assert store.hear(SID, 1, "stuck").word == "repeated"
+    assert sent == ["EVALSHA WAIT", "EVALSHA WAIT"]
+    store = CallStore(Scripts(clustered.client, replicas=Replicas(2, 50)), TIMING)
+    with pytest.raises(StoreUnreplicated):  # Each master has one replica.
+        store.hear(SID, 1, "stuck")
+
+
+def test_a_forked_child_does_not_read_its_parents_answers(clustered: Parts) -> None:
+    sids = [SID, next(sid for sid in _sids() if call_keys(sid).shard == call_keys(SID).shard)]
+    for sid in sids:
+        clustered.store.open(sid)
+
+    def all_mine(sid: str) -> bool:
+        return all(clustered.record(sid).call_sid == sid for _ in range(300))
+
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if all_mine(sids[0]) else 1)
+        finally:
+            os._exit(2)
+    mine = all_mine(sids[1])
+    assert os.waitpid(child, 0)[1] == 0
+    assert mine
+
+
+def test_what_would_stay_for_ever_is_found_at_every_node(
+    clustered: Parts, shared_cluster: TestCluster
+) -> None:
+    left = sorted(shard.active for shard in ALL_SHARDS)
+    for key in left:
+        clustered.client.zadd(key, {"CA1": 1})
+    assert keys_without_lifetime(clustered.client) == left
+    shared_cluster.flush()
+
+
+def test_an_interrupted_question_leaves_no_answer_for_the_next_one(clustered: Parts) -> None:
+    """A drained worker's SystemExit comes at any moment, and the turn is handed back after it."""
+    lease = _claimed(clustered)
+    real: Any = Cluster.parse_response
+
+    def drained(*_: Any, **__: Any) -> Any:
+        raise SystemExit
+
+    with patch.object(Cluster, "parse_response", drained), pytest.raises(SystemExit):
+        clustered.store.beat(lease)
+    assert Cluster.parse_response is real
+    assert clustered.store.hand_back(lease, "drained", costs=False).word == "released"
+
+
+def test_a_process_starts_while_the_first_node_that_it_knows_is_down(
+    shared_cluster: TestCluster,
+) -> None:
+    password, port = shared_cluster.servers[0].password, shared_cluster.servers[1].port
+    with connect(f"redis+cluster://:{password}@127.0.0.1:1,127.0.0.1:{port}") as client:
+        parts = Parts(client)
+        assert parts.store.open(SID) == "opened"
+        parts.store.end(SID, "hung_up")
+
+
+def test_a_cluster_that_is_not_there_is_named_without_its_password() -> None:
+    with connect("redis+cluster://:secret@127.0.0.1:1,127.0.0.1:2") as client:
+        with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1") as error:
+            Parts(client).store.open(SID)
+    assert "secret" not in str(error.value)
+
+
+def test_a_wrong_password_is_told_at_once(shared_cluster: TestCluster) -> None:
+    port = shared_cluster.servers[0].port
+    with connect(f"redis+cluster://:wrong@127.0.0.1:{port}") as client:
+        with pytest.raises(StoreError, match="password"):
+            Parts(client).store.open(SID)
+
+
+def test_a_node_that_is_named_as_one_server_is_recognised(shared_cluster: TestCluster) -> None:
+    other = (shared_cluster.owner(SLOT) + 1) % MASTERS
+    with connect(shared_cluster.servers[other].url) as client:
+        with pytest.raises(StoreError, match=r"one node of a cluster.*redis\+cluster"):
+            Parts(client).store.open(SID)
+
+
+def test_one_server_that_is_named_as_a_cluster_is_recognised(embedded: EmbeddedServer) -> None:
+    url = embedded.url.replace("redis://", "redis+cluster://")
+    with connect(url) as client, pytest.raises(StoreError, match="cluster support disabled"):
+        Parts(client).store.open(SID)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis+cluster://", "redis+cluster://h:x", "redis+cluster://h/3", "redis+cluster://a,,b"],
+)
+def test_what_is_no_address_of_a_cluster_is_refused_by_name(url: str) -> None:
+    with pytest.raises(SettingsError, match="CALLFLOW_REDIS_URL"):
+        connect(url)
+
+
+def test_an_address_carries_user_password_and_certificates_for_every_node() -> None:
+    options, seeds = parse("rediss+cluster://ana:p%40ss@a:1,[::1],b:7000/0?ssl_ca_certs=/ca.pem")
+    assert seeds == (Address("a", 1), Address("::1", 6379), Address("b", 7000))
+    assert options == {"username": "ana", "password": "p@ss", "ssl_ca_certs": "/ca.pem"}
+
+
+def test_a_single_server_is_its_only_node(embedded: EmbeddedServer) -> None:
+    with connect(embedded.url) as client:
+        assert nodes(client) == [client]
+        assert Link(client).ask_all([(("PING",), {})]) == ["PONG"]

@@ -1,0 +1,74 @@
+"""Of a cluster each master is examined, and workers speak to it as to one server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from callflow.errors import StoreUnfit
+from callflow.store import rounds
+from callflow.store.doctor import Doctor, refuse_unfit
+from callflow.store.finding import Check, Grade
+from callflow.store.presence import Presence
+from callflow.store.rounds import Rounds
+from callflow.store.script import Scripts, connect
+from callflow.store.vitals import Vitals, VitalSigns
+from tests.cluster import TestCluster
+from tests.parts import TIMING, Parts
+
+
+def server_checks(url: str) -> dict[str, Check]:
+    return {check.name: check for check in Doctor(connect(url)).checks()}
+
+
+@pytest.fixture
+def unfit_master(shared_cluster: TestCluster) -> Iterator[TestCluster]:
+    """One of its masters drops calls when it is full."""
+    with shared_cluster.node(shared_cluster.masters()[1]) as node:
+        node.config_set("maxmemory-policy", "allkeys-lru")
+        yield shared_cluster
+        node.config_set("maxmemory-policy", "noeviction")
+
+
+def test_a_cluster_that_is_fit_is_found_so(shared_cluster: TestCluster) -> None:
+    found = server_checks(shared_cluster.url)
+    for name in ("server", "version", "primary", "eviction", "persistence", "clock"):
+        assert found[name].grade is Grade.OK, found[name]
+    refuse_unfit(connect(shared_cluster.url))
+
+
+def test_one_unfit_master_is_found_among_three(unfit_master: TestCluster) -> None:
+    found = server_checks(unfit_master.url)["eviction"]
+    assert found.grade is Grade.FAILURE
+    port = unfit_master.servers[unfit_master.masters()[1]].port
+    assert f"127.0.0.1:{port}/0: maxmemory-policy is allkeys-lru" in found.sentence
+    with pytest.raises(StoreUnfit, match="allkeys-lru"):
+        refuse_unfit(connect(unfit_master.url))
+
+
+def test_workers_are_examined_on_a_cluster(
+    clustered: Parts, shared_cluster: TestCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0,))
+    client = connect(shared_cluster.url)
+    said = Vitals(Scripts(client))
+    round_ = Rounds(
+        Scripts(client), TIMING, calls=("turns",), sweeps="watchdog", waiting=lambda: {"turns": 1}
+    )
+    line = Presence(client, "w1@a/1-aa")
+    line.keep()
+    clustered.watchdog.sweep("watchdog@a")
+    well = VitalSigns("w1@a", slots=2, children=2, queues=("turns",), version="1.0")
+    said.say(well)
+    said.prove_writable()
+    found = {check.name: check for check in round_.checks()}
+    for name in ("workers", "parents", "children", "consumers", "versions", "owed turns"):
+        assert found[name].grade is Grade.OK, found[name]
+    now_ms = said.call_roll().now_ms
+    said.say(well, now_ms=now_ms - 9_000)
+    assert {one.name for one in round_.checks() if one.grade is Grade.FAILURE} >= {"parents"}
+    said.leave("w1@a")
+    assert said.call_roll("w1@a").signs == ()
+    line.close()

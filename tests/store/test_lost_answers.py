@@ -1,0 +1,190 @@
+"""Every script whose answer gets lost is run a second time, and the call is as after one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from callflow.call.record import Alert
+from callflow.chaos.endpoint import Endpoint
+from callflow.store.breaker import Breakers
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.handovers import Step
+from callflow.store.keys import call_keys
+from callflow.store.outcome import Claimed, Lease
+from callflow.store.script import Scripts, connect, source
+from tests.parts import Parts
+
+QUIET, STRUCK = "CAquiet", "CAstruck"
+
+Asked = Callable[[Parts, str], Any]
+
+
+@pytest.fixture
+def proxy(own_server: EmbeddedServer) -> Iterator[Endpoint]:
+    with Endpoint.start(own_server.port) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def through(own_server: EmbeddedServer, proxy: Endpoint) -> Iterator[Parts]:
+    url = f"redis://:{own_server.password}@127.0.0.1:{proxy.port}/0"
+    with connect(url) as client:
+        yield Parts(client)
+
+
+def _opened(parts: Parts, sid: str) -> None:
+    parts.store.open(sid, greeting="Hello.")
+
+
+def _owed(parts: Parts, sid: str) -> None:
+    _opened(parts, sid)
+    parts.store.hear(sid, 1, "stuck")
+
+
+def _claimed(parts: Parts, sid: str) -> None:
+    _owed(parts, sid)
+    assert isinstance(parts.store.claim(sid, "w@test/1-aa", "claim-1"), Claimed)
+
+
+def _answered(parts: Parts, sid: str) -> None:
+    _claimed(parts, sid)
+    parts.store.commit(_lease(sid), 1, "Stay inside.")
+
+
+def _with_human(parts: Parts, sid: str) -> None:
+    _owed(parts, sid)
+    parts.store.handovers.transfer(sid, "asked")
+
+
+def _behind(parts: Parts, sid: str) -> None:
+    """Turn 3 was heard, and the record has turn 1 alone."""
+    _claimed(parts, sid)
+
+
+def _lease(sid: str) -> Lease:
+    return Lease(sid, 1, "w@test/1-aa", "claim-1")
+
+
+def _ring(parts: Parts, sid: str) -> Any:
+    ringing = Alert(reason="asked", state="ringing", ring="ring-1")
+    return parts.store.handovers.move(sid, Alert(reason="asked"), Step(ringing, 20_000, "rang"))
+
+
+def _understood(parts: Parts, sid: str) -> Any:
+    record = parts.record(sid).model_copy(update={"understood": 1, "scenario_type": "stuck"})
+    return parts.store.note_understood(_lease(sid), record)
+
+
+SCRIPTS: dict[str, tuple[Callable[[Parts, str], None], Asked]] = {
+    "open": (lambda parts, sid: None, lambda parts, sid: parts.store.open(sid, alert="assist")),
+    "hear": (_opened, lambda parts, sid: parts.store.hear(sid, 1, "stuck", understood=False)),
+    "claim": (_owed, lambda parts, sid: parts.store.claim(sid, "w@test/1-aa", "claim-1")),
+    "beat": (_claimed, lambda parts, sid: parts.store.beat(_lease(sid))),
+    "note": (_claimed, _understood),
+    "commit": (
+        _claimed,
+        lambda parts, sid: parts.store.commit(_lease(sid), 1, "Stay.", needs_human="asked"),
+    ),
+    "release": (
+        _claimed,
+        lambda parts, sid: parts.store.hand_back(_lease(sid), "failed", costs=True),
+    ),
+    "interrupt": (_answered, lambda parts, sid: parts.store.interrupt(sid, 1, "Stay")),
+    "sent": (_answered, lambda parts, sid: parts.store.sent(sid, 1, 4, left_ms=100)),
+    "finish": (_claimed, lambda parts, sid: parts.store.end(sid, "hung_up")),
+    "alert": (_with_human, _ring),
+    "transfer": (_owed, lambda parts, sid: parts.store.handovers.transfer(sid, "asked")),
+    "resume": (
+        _with_human,
+        lambda parts, sid: parts.store.handovers.resume(sid, "left", over=True),
+    ),
+    "record": (
+        _opened,
+        lambda parts, sid: parts.store.recorded.note(sid, "dispatch", True, by="me"),
+    ),
+    "remark": (_opened, lambda parts, sid: parts.store.handovers.note(sid, "remarked", "why")),
+    "rewake": (
+        _owed,
+        lambda parts, sid: parts.leases.take_unclaimed([sid], now_ms=_far(parts)),
+    ),
+    "sweep": (_with_human, lambda parts, sid: parts.leases.look()),
+    "lost": (_behind, lambda parts, sid: parts.store.losses.note(sid, 3)),
+    "assure": (_answered, lambda parts, sid: parts.store.losses.has_reply(sid, 1, "Stay")),
+    "breaker": (
+        _opened,
+        lambda parts, sid: Breakers(Scripts(parts.client)).failed(f"model-{sid}", "attempt-1"),
+    ),
+}
+"""By the name of the script: what must have happened before, and what has it run."""
+
+
+OF_NO_CALL = {"vitals", "signs"}
+"""What a worker says of itself, and what was said: the last word stands, however often."""
+
+
+def _far(parts: Parts) -> int:
+    return parts.snapshots.now_ms() + 60_000
+
+
+def _state(parts: Parts, sid: str) -> dict[str, Any]:
+    """All that a call is, without the times and names that differ between two of them."""
+    keys = call_keys(sid)
+    record = parts.record(sid).model_dump(
+        exclude={"call_sid", "created_at", "updated_at", "last_heartbeat", "owed_since"}
+    )
+    record["alert_due"] = record["alert_due"] is None
+    record["sent"] = (record["sent"] or {}).get("length")
+    record["thread"] = [
+        (entry.role, entry.turn, entry.text, entry.heard)
+        for entry in parts.record(sid).conversation_thread
+    ]
+    del record["conversation_thread"]
+    shard = keys.shard
+    indexes = (shard.leases, shard.owed, shard.active, shard.rings, shard.ended)
+    return {
+        "record": record,
+        "journal": [
+            entry.model_dump(exclude={"at"}, exclude_none=True) for entry in parts.journal(sid)
+        ],
+        "indexes": [parts.client.zscore(index, sid) is not None for index in indexes],
+        "lifetimes": [parts.client.pttl(key) > 0 for key in keys.own],
+        "failures": parts.client.hget(f"callflow:breaker:model-{sid}", "failures"),
+    }
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS))
+def test_fault_21_a_script_whose_answer_is_lost_changes_the_call_once(
+    through: Parts, proxy: Endpoint, script: str
+) -> None:
+    before, asked = SCRIPTS[script]
+    for sid in (QUIET, STRUCK):
+        before(through, sid)
+    # Both runs of it are by EVALSHA then, as they are in a server that has been used.
+    through.client.script_load(source(script)[0])
+    undisturbed = _runs(through, lambda: asked(through, QUIET))
+
+    proxy.drop_replies(1, "EVALSHA")
+    disturbed = _runs(through, lambda: asked(through, STRUCK))
+
+    assert disturbed == 2 * undisturbed, "it was not run a second time"
+    assert _state(through, STRUCK) == _state(through, QUIET)
+    for sid in (QUIET, STRUCK):
+        through.store.end(sid, "hung_up")
+
+
+def _runs(parts: Parts, asked: Callable[[], Any]) -> int:
+    """How many scripts the server runs while something is asked."""
+    parts.client.config_resetstat()
+    asked()
+    found = parts.client.info("commandstats").get("cmdstat_evalsha", {"calls": 0})
+    return int(found["calls"])
+
+
+def test_every_script_is_among_those_whose_answers_are_lost() -> None:
+    folder = resources.files("callflow.store") / "lua"
+    there = {entry.name.removesuffix(".lua") for entry in folder.iterdir()}
+    assert there - {"prelude"} - OF_NO_CALL == set(SCRIPTS)
