@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 MODEL := $(VENV)/.model
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-model eval bench lint format clean
+.PHONY: help setup demo chaos test test-model eval bench lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 demo: $(INSTALLED) ## Watch a call survive the death of its worker
 	$(BIN)/callflow demo $(ARGS)
+
+chaos: $(INSTALLED) ## Strike everything at random under calls, and judge what callers heard
+	$(BIN)/callflow chaos $(or $(ARGS),--seconds 60 --calls 30)
 
 test: $(INSTALLED) ## Run the tests
 	$(BIN)/pytest $(ARGS)

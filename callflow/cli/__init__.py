@@ -14,6 +14,7 @@ from callflow.cli import (
     calls_ls,
     calls_show,
     calls_watch,
+    chaos,
     demo,
     doctor,
     eval,
@@ -46,6 +47,7 @@ sites = typer.Typer(no_args_is_help=True, help="Lifts, and whom to ring for them
 twilio = typer.Typer(no_args_is_help=True, help="What the carrier must be told.")
 
 app.command("demo")(demo.demo)
+app.command("chaos")(chaos.chaos)
 app.command("up")(up.up)
 app.command("web")(web.web)
 app.command("phone")(phone.phone)

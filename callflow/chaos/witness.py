@@ -1,0 +1,129 @@
+"""What was seen and heard of one run from outside: all that the judge is given.
+
+The callers tell what they said, what was taken from them and what they heard; the machine tells
+what it struck and which keys were left. The journals are callflow's own opinion: they serve to time
+takeovers and to explain, and nobody is acquitted by them. It can be kept in a file and be judged
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal, Self
+
+from pydantic import TypeAdapter
+
+from callflow.phone.report import CallReport
+from callflow.responder.counted import code_of
+from callflow.store.journal import JournalEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Under which the run was made: what the judge must know to be just, and how to run it again.
+
+    `speed`: how many times faster than life everybody spoke. The other times are the stack's own
+    settings, from which the bounds of its promises follow.
+    """
+
+    seed: int
+    seconds: float
+    command: str
+    """The command line that makes the same run again."""
+    min_replicas: int = 0
+    speed: float = 1.0
+    letters_per_s: float = 15.0
+    """At speed 1."""
+    reply_wait_s: float = 3.5
+    stale_after_s: float = 10.0
+    turn_deadline_s: float = 8.0
+    sweep_interval_s: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """One thing that was done to the stack, and when it was over.
+
+    `kind` is a word of `--strikes`; `name` says it in words, for people. Times in seconds count
+    from the beginning of the run.
+    """
+
+    kind: str
+    name: str
+    victims: tuple[str, ...]
+    """As the journals name them: a node (`w1@host`) or one process of it (`w1@host/pid-nonce`); or
+    `web1`, `beat2`, `server`, `broker`, `endpoint`."""
+    at_s: float
+    until_s: float
+    """When the harm was undone: thawed, healed, replaced and answering again. `at_s` where there
+    was nothing to undo."""
+    at_ms: int
+    """Server clock just before the signal; the host's where no server answered."""
+    call_sid: str | None = None
+    """The one call that is meant, such as by a poison utterance."""
+    loses_writes: bool = False
+    """A failover that takes writes with it which no replica had."""
+
+    def hit(self, worker: str | None) -> bool:
+        """True when a process of this name was among the victims."""
+        if worker is None:
+            return False
+        return any(worker == one or worker.startswith(f"{one}/") for one in self.victims)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One caller. What they said, and what of it was acknowledged, stands in the report's turns."""
+
+    report: CallReport
+    line: Literal["gather", "relay"]
+    poison: bool = False
+    """One of their utterances kills every worker that takes it up."""
+
+    @property
+    def call_sid(self) -> str:
+        """The call."""
+        return self.report.call_sid
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """What each of their turns is named by in a reply; see `code_of`."""
+        return tuple(code_of(turn.said) for turn in self.report.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Testimony:
+    """All of one run. `began_at`: Unix time, s, on the clock of the callers' `began_at`."""
+
+    conditions: Conditions
+    began_at: float
+    callers: tuple[Caller, ...]
+    strikes: tuple[Strike, ...] = ()
+    leaked: tuple[str, ...] = ()
+    """Keys without a lifetime, once every call had ended and been swept."""
+    fallen: tuple[str, ...] = ()
+    """Processes that ended although nobody had struck them, with their last words."""
+    journals: Mapping[str, tuple[JournalEntry, ...]] = field(default_factory=dict)
+    """By CallSid."""
+
+    def offset_s(self, report: CallReport) -> float:
+        """How long after the run began the call began: add it to a time of its report."""
+        return report.began_at - self.began_at
+
+    def to_json(self) -> str:
+        """For a file; `from_json` gives an equal one."""
+        return _adapter().dump_json(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """What `to_json` wrote. Raises pydantic's ValidationError for anything else."""
+        found = _adapter().validate_json(text)
+        assert isinstance(found, cls)
+        return found
+
+
+@cache
+def _adapter() -> TypeAdapter[Testimony]:
+    return TypeAdapter(Testimony)
