@@ -1,7 +1,7 @@
 """`python -m benchmarks`: run the contest and the sweep, print tables, or one JSON object.
 
 `python -m benchmarks telephone` measures the web process instead, `slots` what a worker costs
-before its first call.
+before its first call, `overload` what becomes of twice as many calls as the workers can serve.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import contest, machine, markdown, report, slots, sweep, telephone
+from benchmarks import contest, machine, markdown, overload, report, slots, sweep, telephone
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 _OTHERS: dict[str, Callable[[list[str]], int]] = {
     "telephone": telephone.main,
     "slots": slots.main,
+    "overload": overload.main,
 }
 
 
