@@ -187,6 +187,15 @@ def next_turns(queue: str, most: int) -> list[tuple[bytes, str]]:
     return turns
 
 
+def any_waits() -> bool:
+    """True when a call waits in any queue; False without the broker, which then has lost them."""
+    broker = _broker(app.conf.broker_write_url)
+    with suppress(OperationalError, *broker.connection_errors, *broker.channel_errors):
+        channel: Any = broker.default_channel
+        return bool(channel.client.exists(*CALLS))
+    return False
+
+
 def discard(queue: str, messages: Sequence[bytes]) -> None:
     """Throw away these messages, unless somebody has taken them meanwhile. Each has a name of its
     own, so a newer one about the same call stays."""

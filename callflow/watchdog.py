@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from callflow.celery import discard, next_turns, wake, wake_ring
+from callflow.celery import any_waits, discard, next_turns, wake, wake_ring
 from callflow.store.calls import CallStore
 from callflow.store.leases import Findings, Leases, Suspect
 from callflow.store.outcome import Finish, Release
@@ -91,7 +91,9 @@ class Watchdog:
             for suspect, reason in self._fallen(found)
             if (who := self._take_back(suspect, reason, now_ms)) is not None
         ]
-        unclaimed = self.leases.take_unclaimed(found.unclaimed, now_ms=now_ms)
+        # Where nothing waits in the queues its message is lost, however long ago it was sent.
+        backlog = bool(found.unclaimed) and any_waits()
+        unclaimed = self.leases.take_unclaimed(found.unclaimed, backlog=backlog, now_ms=now_ms)
         for lost in unclaimed:
             # Behind a backlog nothing is lost: only a call that was taken over jumps the queue.
             wake(lost.call_sid, takeover=lost.attempts > 0, urgency=lost.urgency)

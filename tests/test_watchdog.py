@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -9,6 +10,7 @@ import pytest
 
 from callflow.call.ladder import fresh
 from callflow.call.state import CallState
+from callflow.celery import CALLS
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.keys import EPOCH, SWEPT, call_keys
 from callflow.store.outcome import Claimed, Lease
@@ -162,6 +164,21 @@ def test_the_longer_a_turn_waits_behind_a_backlog_the_rarer_it_is_woken(parts: P
     ]
 
     assert woken == [3, 6, 12, 24, 44]
+
+
+def test_where_nothing_waits_a_lost_message_is_made_good_in_the_same_time_however_old_the_turn(
+    parts: Parts,
+) -> None:
+    parts.store.open(SID, now_ms=0)
+    parts.store.hear(SID, 1, "we are stuck", now_ms=0)
+    woken = []
+    for now_ms in range(0, 30_000, 100):
+        # The broker forgets everything, again and again.
+        parts.client.delete(*CALLS)
+        if parts.watchdog.sweep("test", now_ms=now_ms).woken:
+            woken.append(now_ms)
+    pauses = {later - before for before, later in itertools.pairwise([0, *woken])}
+    assert pauses == {parts.timing.owed_ms}
 
 
 def test_a_lost_takeover_goes_ahead_of_new_work_again(parts: Parts, lease: Lease) -> None:

@@ -18,7 +18,7 @@ from redis.exceptions import ResponseError
 from callflow.errors import StoreReadOnly, StoreUnfit
 from callflow.store.cluster import nodes
 from callflow.store.finding import Check, Grade
-from callflow.store.script import address, translated
+from callflow.store.script import REPLICA_ROLES, address, translated
 
 OLDEST_VERSION = (6, 2)
 CLOCK_TOLERANCE_S = 1.0
@@ -34,7 +34,7 @@ def refuse_unfit(client: redis.Redis) -> None:
     with translated(address(client)):
         for node in nodes(client):
             where = address(node)
-            if _section(node, "replication").get("role") in _REPLICA_ROLES:
+            if _section(node, "replication").get("role") in REPLICA_ROLES:
                 raise StoreReadOnly(where)
             policy = _policy(node)
             if policy not in (None, NO_EVICTION):
@@ -130,14 +130,11 @@ def _version(server: dict[str, Any]) -> Check:
     return Check("version", Grade.FAILURE, f"{name} is too old", "use 6.2 or newer")
 
 
-_REPLICA_ROLES = ("slave", "replica")
-
-
 def _primary(replication: dict[str, Any]) -> Check:
     role = replication.get("role")
     if role is None:
         return Check("primary", Grade.UNKNOWN, "the server does not tell its role")
-    if role in _REPLICA_ROLES:
+    if role in REPLICA_ROLES:
         return Check(
             "primary",
             Grade.FAILURE,

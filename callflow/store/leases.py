@@ -160,14 +160,16 @@ class Leases:
         )
 
     def take_unclaimed(
-        self, call_sids: Sequence[str], *, now_ms: int | None = None
+        self, call_sids: Sequence[str], *, backlog: bool = True, now_ms: int | None = None
     ) -> list[Unclaimed]:
         """Those of `call_sids` that are to be woken now, the oldest owed first.
 
-        Each is given to one sweep only, and its deadline is set on.
+        Each is given to one sweep only, and its deadline is set on: the further, the longer it has
+        waited, where there is a `backlog` that its message may be waiting in.
         """
         timing = self._timing
-        args = (timing.owed_ms, timing.rewake_ms, "" if now_ms is None else str(now_ms))
+        longest_ms = timing.rewake_ms if backlog else timing.owed_ms
+        args = (timing.owed_ms, longest_ms, "" if now_ms is None else str(now_ms))
         asked = [
             Invocation("rewake", (keys.call, keys.shard.owed), (call_sid, *args))
             for call_sid, keys in ((sid, call_keys(sid)) for sid in call_sids)

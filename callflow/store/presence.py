@@ -14,7 +14,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from callflow.store.cluster import home
 from callflow.store.keys import presence_channel
-from callflow.store.script import address, translated
+from callflow.store.script import REPLICA_ROLES, address, translated
 
 LOOK_EVERY_S = 1.0
 """How often a process looks whether others see it: well below the time for which an absent line
@@ -60,7 +60,14 @@ class Presence:
         """A primary that was demoted keeps its connections: there nobody asks who is present."""
         if time.monotonic() - self._seen_at < LOOK_EVERY_S:
             return
-        ((_, count),) = server.pubsub_numsub(self._channel)
+        with server.pipeline(transaction=False) as asking:
+            asking.info("replication")
+            asking.pubsub_numsub(self._channel)
+            replication, ((_, count),) = asking.execute()
+        if replication.get("role") in REPLICA_ROLES:
+            # What is asked here is asked of the demoted one, too: all of it begins anew.
+            server.connection_pool.disconnect()
+            raise RedisConnectionError("the server that is asked is a replica")
         if not count:
             raise RedisConnectionError("the server that is asked does not know of this line")
         self._seen_at = time.monotonic()

@@ -158,6 +158,10 @@ def _told_in_our_words() -> Iterator[None]:
         ) from None
 
 
+REPLICA_ROLES = ("slave", "replica")
+"""What INFO calls a server that follows another one."""
+
+
 def address(client: redis.Redis | redis.asyncio.Redis) -> str:
     """Where `client` connects to, without its password: `host:port/db` or a socket's path."""
     kwargs = client.connection_pool.connection_kwargs

@@ -30,7 +30,7 @@ from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
 from callflow.twilio.urls import signed_url, socket_url
 from callflow.understanding.danger import dangers
-from callflow.web import arrival, back, health, hook, humans, relay, voice
+from callflow.web import arrival, back, ending, health, hook, humans, relay, voice
 from callflow.web.addresses import Addresses
 from callflow.web.desk import Desk
 from callflow.web.hook import Hook
@@ -49,7 +49,7 @@ ROUTES: dict[str, Handler] = {
     "/voice/inbound": arrival.inbound,
     "/voice/turn": voice.turn,
     "/voice/wait": voice.wait,
-    "/voice/status": voice.status,
+    "/voice/status": ending.status,
     "/voice/join": voice.go_on,
     # Asked when another address failed for good, the first one of a call included.
     "/voice/fallback": arrival.inbound,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from callflow.errors import StoreError
 from callflow.twilio.twiml import Twiml
 from callflow.web.addresses import Flight
+from callflow.web.ending import ended
 from callflow.web.hook import Hook, Said
 from callflow.web.party import Party, now_ms
-from callflow.web.voice import ended, settle
+from callflow.web.voice import settle
 
 
 async def transfer_ended(party: Party, hook: Hook) -> Twiml:
@@ -35,10 +36,10 @@ async def _human_left(party: Party, hook: Hook) -> Twiml:
         await party.desk.ask(party.ringing.left, hook.call_sid)
     except StoreError:
         answers = party.answers(hook)
-        return answers.listen(hook.turn(), answers.phrase("person_left"))
+        return answers.listen(hook.turn(), answers.phrases("person_left", "go_on"))
     standing = await party.standing(hook.call_sid)
     answers = party.answers(hook, standing)
     if standing is not None and (settled := settle(party, hook, standing)) is not None:
         return settled
     number = hook.turn() if standing is None else standing.heard + 1
-    return answers.listen(number, answers.phrase("person_left"))
+    return answers.listen(number, answers.phrases("person_left", "go_on"))

@@ -93,13 +93,17 @@ class Desk:
         if self._under_way >= ERRANDS:
             return
         errand = asyncio.ensure_future(self.errand(question, *args, **kwargs))
-        self._errands.add(errand)
-        errand.add_done_callback(self._errands.discard)
         done, _ = await asyncio.wait({errand}, timeout=ERRAND_WAIT_S)
         if done:
             errand.result()
         else:
-            errand.add_done_callback(_told_late)
+            self.keep(errand)
+
+    def keep(self, errand: asyncio.Future[Any]) -> None:
+        """Let an errand go on for which nobody waits any more; what it could not do is logged."""
+        self._errands.add(errand)
+        errand.add_done_callback(self._errands.discard)
+        errand.add_done_callback(_told_late)
 
 
 async def _in(

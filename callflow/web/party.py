@@ -31,6 +31,13 @@ PHRASES = 2
 LOOK_WITHIN_S = 0.5
 """A look into the record takes some milliseconds, and a caller waits in silence meanwhile."""
 
+DUE_S = 0.2
+"""The same when a phrase is due already."""
+
+ASKED_WITHIN_S = 2.0
+"""For so long the store may be asked in vain: an answer that does not come, a new connection, and
+another answer. After that the caller must hear something."""
+
 
 @dataclass(frozen=True, slots=True)
 class Party:
@@ -206,25 +213,33 @@ class Party:
         alert = None if standing is None else standing.alert
         return alert is not None and alert.state == "ringing"
 
-    async def standing(self, call_sid: str) -> Standing | None:
+    async def fetch_soon(self, call_sid: str) -> bool:
+        """The same for a caller who must hear something now: False, too, where it takes longer,
+        and it goes on behind us."""
+        fetching = asyncio.ensure_future(self.fetch_human(call_sid))
+        self.desk.keep(fetching)
+        done, _ = await asyncio.wait({fetching}, timeout=DUE_S)
+        return bool(done) and fetching.result()
+
+    async def standing(self, call_sid: str, within_s: float = LOOK_WITHIN_S) -> Standing | None:
         """Where the call stands; None when that cannot be found out, or there is no such call."""
         try:
-            return await self.look(call_sid)
+            return await self.look(call_sid, within_s)
         except StoreError:
             return None
 
-    async def read(self, call_sid: str, turn: int) -> Reply:
+    async def read(self, call_sid: str, turn: int, within_s: float = LOOK_WITHIN_S) -> Reply:
         """What can be said of `turn` by now. Raises UnknownCall and StoreError."""
         try:
-            async with asyncio.timeout(LOOK_WITHIN_S):
+            async with asyncio.timeout(within_s):
                 return await self.replies.read(call_sid, turn)
         except TimeoutError as error:
             raise StoreUnavailable(self.desk.where, "it did not answer in time") from error
 
-    async def look(self, call_sid: str) -> Standing | None:
+    async def look(self, call_sid: str, within_s: float = LOOK_WITHIN_S) -> Standing | None:
         """Where the call stands; None when there is no such call. Raises StoreError."""
         try:
-            async with asyncio.timeout(LOOK_WITHIN_S):
+            async with asyncio.timeout(within_s):
                 return await self.replies.standing(call_sid)
         except UnknownCall:
             return None

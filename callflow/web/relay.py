@@ -24,7 +24,7 @@ from callflow.responder.speech import joined
 from callflow.store.keys import call_keys
 from callflow.twilio import frames
 from callflow.twilio.twiml import Twiml
-from callflow.web import voice
+from callflow.web import ending, voice
 from callflow.web.addresses import Flight, Saying
 from callflow.web.answers import FAILED_SOCKETS
 from callflow.web.hook import MAX_TURN, Hook, Said, counted
@@ -200,7 +200,7 @@ async def _take(session: Session, frame: frames.Frame | None) -> None:
 async def ended(party: Party, hook: Hook) -> Twiml:
     """The socket is gone: the line is closed, or we ended it and say what comes, or it broke."""
     if hook.line_closed:
-        return await voice.ended(party, hook)
+        return await ending.ended(party, hook)
     handoff = _handoff(hook.fields.get("HandoffData", ""))
     if handoff.get("reason") == "outage":
         flight = Flight.of(Hook(hook.fields, handoff))

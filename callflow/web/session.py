@@ -16,7 +16,7 @@ from callflow.errors import CallEnded, StoreError, UnknownCall
 from callflow.store.standing import Reply, Standing
 from callflow.twilio import frames
 from callflow.web.hook import Hook, Said, counted
-from callflow.web.party import PHRASES, Party, is_lost
+from callflow.web.party import ASKED_WITHIN_S, DUE_S, PHRASES, Party, is_lost
 from callflow.web.talk import Talk
 
 REPLAY_S = 3.0
@@ -45,6 +45,7 @@ class Session(Talk):
         self._told = 0
         """The last turn whose reply was sent by this socket."""
         self._phrases = 0
+        self._hearing = asyncio.Lock()
 
     async def begin(self) -> None:
         """Read the record; say what is left of a reply that broke off, answer what is owed."""
@@ -101,19 +102,24 @@ class Session(Talk):
 
     async def heard(self, said: Said) -> None:
         """The caller has said or pressed something. The same frame again changes nothing."""
-        now = time.monotonic()
-        self._listening_since = now
+        now = self._listening_since = time.monotonic()
+        # One after the other: a silence must not overtake the words that end it.
+        async with self._hearing:
+            await self._hear(said, now)
+
+    async def _hear(self, said: Said, now: float) -> None:
         if self._is_replay(said, now):
             return
         turn = self._next_turn
         try:
-            _, turn = await self._party.hear(
-                self.call_sid, turn, said, self._hook, told=self._told, replays=True
-            )
+            async with asyncio.timeout(ASKED_WITHIN_S):
+                _, turn = await self._party.hear(
+                    self.call_sid, turn, said, self._hook, told=self._told, replays=True
+                )
         except CallEnded:
             await self.leave("ended")
-        except StoreError:
-            await self.leave("outage", said=said, turn=turn)
+        except (StoreError, TimeoutError):
+            await self.leave("outage", said=said, turn=turn, waited_s=time.monotonic() - now)
         if said.wants_human is not None and self._party.can_ring:
             await self._aloud(self._answers.phrase("getting_person"))
         kept = Said(clean(self.call_sid, said.text), said.digits)  # As the record has it.
@@ -142,24 +148,26 @@ class Session(Talk):
 
     async def _next_owed(self) -> int:
         """The next turn to answer. Meanwhile a human may join, or the call end."""
-        with self._party.replies.watch(self.call_sid) as watched:
-            while self._turns.empty():
-                looking = asyncio.create_task(watched.change(LOOK_S))
-                asked = asyncio.create_task(self._turns.get())
-                try:
-                    await asyncio.wait({looking, asked}, return_when=asyncio.FIRST_COMPLETED)
-                    if asked.done():
-                        return asked.result()
-                    await self._look(await looking)
-                except UnknownCall:
-                    await self._regain()
-                except StoreError:
-                    # The next utterance finds out whether the server is back.
-                    await asyncio.sleep(LOOK_S)
-                finally:
-                    looking.cancel()
-                    asked.cancel()
-        return self._turns.get_nowait()
+        # One for all rounds: a turn that it takes while a round looks elsewhere is not lost.
+        asked = asyncio.create_task(self._turns.get())
+        try:
+            with self._party.replies.watch(self.call_sid) as watched:
+                while not asked.done():
+                    looking = asyncio.create_task(watched.change(LOOK_S))
+                    try:
+                        await asyncio.wait({looking, asked}, return_when=asyncio.FIRST_COMPLETED)
+                        if not asked.done():
+                            await self._look(await looking)
+                    except UnknownCall:
+                        await self._regain()
+                    except StoreError:
+                        # The next utterance finds out whether the server is back.
+                        await asyncio.wait({asked}, timeout=LOOK_S)
+                    finally:
+                        looking.cancel()
+            return asked.result()
+        finally:
+            asked.cancel()
 
     async def _look(self, standing: Standing) -> None:
         await self._settle(standing)
@@ -168,7 +176,7 @@ class Session(Talk):
         quiet_at = max(self._spoken.quiet_at, self._listening_since)
         if standing.handling == "human":
             await self._until_a_human_comes(standing, time.monotonic() > self._spoken.quiet_at)
-        elif time.monotonic() - quiet_at > SILENCE_S:
+        elif time.monotonic() - quiet_at > SILENCE_S and not self._hearing.locked():
             await self.heard(Said(understood=False))
 
     async def _regain(self) -> None:
@@ -214,7 +222,7 @@ class Session(Talk):
 
     async def _is_lost(self, turn: int) -> bool:
         try:
-            return is_lost(await self._party.read(self.call_sid, turn), turn)
+            return is_lost(await self._party.read(self.call_sid, turn, DUE_S), turn)
         except UnknownCall:
             return True
         except StoreError:
@@ -267,7 +275,7 @@ class Session(Talk):
         if self._phrases <= PHRASES:
             await self._aloud(self._answers.phrase(f"hold_{self._phrases}"))
             return
-        ringing = await self._party.fetch_human(self.call_sid)
+        ringing = await self._party.fetch_soon(self.call_sid)
         odd = self._phrases % 2 == 1
         await self._aloud(self._answers.phrase("getting_person" if ringing and odd else "hold_1"))
 

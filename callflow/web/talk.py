@@ -69,8 +69,14 @@ class Talk:
         await self._send(frames.text(text, last=True, lang=None))
         self._spoken.aloud(text, time.monotonic())
 
-    async def leave(self, reason: str, *, said: Said | None = None, turn: int = 0) -> None:
-        """End the session; the action address is asked what comes next. Raises Over."""
-        carried = {} if said is None else Flight(said, now_ms()).handoff | {"n": str(turn)}
+    async def leave(
+        self, reason: str, *, said: Said | None = None, turn: int = 0, waited_s: float = 0.0
+    ) -> None:
+        """End the session; the action address is asked what comes next. Raises Over.
+
+        `said` goes with it; the caller has waited for so long since.
+        """
+        since_ms = now_ms() - round(waited_s * 1000)
+        carried = {} if said is None else Flight(said, since_ms).handoff | {"n": str(turn)}
         await self._send(frames.end({"reason": reason, **carried}))
         raise Over

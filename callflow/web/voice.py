@@ -15,8 +15,9 @@ from callflow.store.standing import Reply, Standing
 from callflow.twilio.twiml import Twiml
 from callflow.web.addresses import Flight, Saying
 from callflow.web.answers import Answers
+from callflow.web.ending import ended
 from callflow.web.hook import Hook, Said
-from callflow.web.party import PHRASES, Party, is_lost, now_ms
+from callflow.web.party import ASKED_WITHIN_S, DUE_S, PHRASES, Party, is_lost, now_ms
 
 REPEATED_WAIT_S = 0.3
 """For the reply, where the carrier asks again: the caller has waited for the first answer."""
@@ -26,10 +27,6 @@ WAITING_MOST = 3
 takes the first for lost. More of them are a storm, and each is answered soon."""
 
 OUTAGE_RETRY_S = 0.25
-
-ASKED_WITHIN_S = 2.0
-"""For so long the store may be asked in vain: an answer that does not come, a new connection, and
-another answer. After that the caller must hear something."""
 
 
 async def go_on(party: Party, hook: Hook, *, fresh: str | None = None) -> Twiml:
@@ -78,6 +75,7 @@ async def wait(party: Party, hook: Hook) -> Twiml:
     if flight is not None:
         return await _answer(party, hook, number, flight.said, flight.since_ms, phrases)
     sid = hook.call_sid
+    came_at = asyncio.get_running_loop().time()
     with party.replies.expect(sid, number) as expected:
         try:
             known = await party.read(sid, number)
@@ -88,7 +86,8 @@ async def wait(party: Party, hook: Hook) -> Twiml:
             return await _holding(party, hook, number, phrases, None)
         if is_lost(known, number):
             return await _lost(party, hook, number)
-        reply = known if known.done or known.over else await _wait(party, hook, expected)
+        spent_s = asyncio.get_running_loop().time() - came_at
+        reply = known if known.done or known.over else await _wait(party, hook, expected, spent_s)
     return await _told(party, hook, number, phrases, reply)
 
 
@@ -128,10 +127,13 @@ async def _answer(
     """
     sid = hook.call_sid
     came_at = asyncio.get_running_loop().time()
+    if since_ms is not None and phrases == 0:
+        # Spoken into a socket that could not store it: nothing was heard since then.
+        came_at -= min(max(0, now_ms() - since_ms) / 1000, party.settings.reply_wait_s)
     with party.replies.expect(sid, number) as expected:
         try:
             patiently = since_ms is not None
-            word = await _stored(party, hook, number, said, told, patiently=patiently)
+            word = await _stored(party, hook, number, said, told, came_at, patiently=patiently)
         except CallEnded:
             return party.answers(hook).hang_up()
         except StoreError:
@@ -146,13 +148,13 @@ async def _answer(
 
 
 async def _stored(
-    party: Party, hook: Hook, number: int, said: Said, told: int, *, patiently: bool
+    party: Party, hook: Hook, number: int, said: Said, told: int, came_at: float, *, patiently: bool
 ) -> Hear:
     """Store it; `patiently`: try for as long as the caller can wait, the server may come back."""
     now = asyncio.get_running_loop().time
-    give_up = now() + party.settings.reply_wait_s
+    give_up = came_at + party.settings.reply_wait_s
     try:
-        async with asyncio.timeout_at(max(give_up, now() + ASKED_WITHIN_S)):
+        async with asyncio.timeout_at(max(give_up, came_at + ASKED_WITHIN_S, now() + DUE_S)):
             while True:
                 try:
                     return (await party.hear(hook.call_sid, number, said, hook, told=told))[0]
@@ -259,7 +261,7 @@ async def _holding(
     party: Party, hook: Hook, number: int, phrases: int, flight: Flight | None
 ) -> Twiml:
     """No reply yet: the caller must hear something. After the second phrase a human is rung."""
-    standing = None if flight is not None else await party.standing(hook.call_sid)
+    standing = None if flight is not None else await party.standing(hook.call_sid, DUE_S)
     answers = party.answers(hook, standing)
     if flight is not None and now_ms() - flight.since_ms >= _outage_ms(party):
         site = party.site_of(hook)
@@ -267,28 +269,10 @@ async def _holding(
             return answers.dial(site, 0, number, flight)
     if phrases < PHRASES:
         return answers.hold(number, phrases, f"hold_{phrases + 1}", flight)
-    ringing = flight is None and await party.fetch_human(hook.call_sid)
+    ringing = flight is None and await party.fetch_soon(hook.call_sid)
     name = "getting_person" if ringing and phrases % 2 == 0 else f"hold_{phrases % 2 + 1}"
     return answers.hold(number, phrases, name, flight)
 
 
 def _outage_ms(party: Party) -> float:
     return party.settings.outage_transfer_s * 1000
-
-
-async def ended(party: Party, hook: Hook) -> Twiml:
-    """The line is closed: the call ends in whatever state it is, and nobody is rung for it."""
-    sid = hook.call_sid
-    status = hook.fields.get("CallStatus", "")
-    outcome = "hung_up" if status in ("completed", "") else status.replace("-", "_")
-    await party.desk.ask(party.intake.end, sid, outcome)
-    await party.desk.errand(party.ringing.call_off, sid)
-    return party.answers(hook).hang_up()
-
-
-async def status(party: Party, hook: Hook) -> Twiml:
-    """A status callback. Only the end matters, and nothing comes after it: whatever the order in
-    which they arrive, and however often, a call ends once and never opens again."""
-    if hook.line_closed:
-        return await ended(party, hook)
-    return Twiml("en")

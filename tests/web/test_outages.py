@@ -10,6 +10,7 @@ import pytest
 from callflow.celery import use_broker
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.script import connect
+from callflow.web import ending
 from tests.exchange import HUMANS, Exchange, open_exchange
 from tests.parts import SID, Parts
 
@@ -123,8 +124,9 @@ def test_a_call_that_arrives_in_an_outage_is_answered_and_opened_by_its_first_tu
 
 
 def test_the_end_of_a_call_is_asked_for_again_until_it_is_kept(
-    exchange: Exchange, own_server: EmbeddedServer
+    exchange: Exchange, own_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ending, "END_WITHIN_S", 0.1)
     line = exchange.line()
     line.arrives()
     own_server.kill()

@@ -1,0 +1,151 @@
+"""A relay session whose two tasks get into each other's way, and servers that come too late."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from callflow.celery import use_broker
+from callflow.errors import StoreUnavailable
+from callflow.intake import Intake
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.replies import Replies
+from callflow.store.script import connect
+from callflow.store.standing import Reply, Standing
+from callflow.web import ending, session
+from callflow.web.session import Session
+from tests.exchange import RELAY, Exchange, Line, open_exchange
+from tests.parts import SID, Parts
+from tests.relay_socket import relay
+from tests.waiting import wait_until
+
+BEARABLE_S = 4.0
+
+
+@pytest.fixture
+def line(exchange: Exchange) -> Line:
+    line = exchange.line(called=RELAY)
+    line.arrives()
+    return line
+
+
+def test_words_that_come_while_the_record_cannot_be_read_are_answered(
+    exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = Event()
+
+    async def look(self: Session, standing: Standing) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise StoreUnavailable("a server", "it is being restarted")
+
+    monkeypatch.setattr(session, "LOOK_S", 0.3)
+    monkeypatch.setattr(Session, "_look", look)
+    with exchange.worker("Stay inside."), relay(exchange) as socket:
+        socket.setup()
+        assert failed.wait(5)
+        socket.says("we are stuck")
+        assert socket.hears_reply() == "Stay inside."
+
+
+def test_no_silence_is_heard_while_words_are_being_stored(
+    exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storing, go_on, looks = Event(), Event(), []
+    hear, look = Intake.hear, Session._look
+
+    def slowly(self: Intake, *args: Any, **kwargs: Any) -> Any:
+        storing.set()
+        assert go_on.wait(5)
+        return hear(self, *args, **kwargs)
+
+    async def looked(self: Session, standing: Standing) -> None:
+        looks.append(time.monotonic())
+        await look(self, standing)
+
+    monkeypatch.setattr(session, "LOOK_S", 0.05)
+    monkeypatch.setattr(session, "SILENCE_S", 0.1)
+    monkeypatch.setattr(Intake, "hear", slowly)
+    monkeypatch.setattr(Session, "_look", looked)
+    with exchange.worker("Stay inside."), relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        assert storing.wait(5)
+        began = len(looks)
+        wait_until(lambda: len(looks) > began + 4, "it never looked while the words were stored")
+        monkeypatch.setattr(session, "SILENCE_S", 60.0)
+        go_on.set()
+        assert socket.hears_reply() == "Stay inside."
+    thread = exchange.parts.record().conversation_thread
+    assert [(e.turn, e.text) for e in thread if e.role == "caller"] == [(1, "we are stuck")]
+
+
+@pytest.fixture
+def patient(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[Exchange]:
+    """A web process with the patience of a real one, on a server that can be struck."""
+    use_broker(own_server.url)
+    with connect(own_server.url) as client:
+        parts = Parts(client)
+        with open_exchange(parts, own_server.url, tmp_path, reply_wait_s=3.5) as running:
+            yield running
+        if not own_server.alive:
+            own_server.restart()
+        parts.close()
+
+
+def test_the_end_of_a_call_waits_for_a_server_that_comes_back(
+    patient: Exchange, own_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = patient.line()
+    line.arrives()
+    own_server.kill()
+    monkeypatch.setattr(ending, "END_WITHIN_S", 0.3)
+    assert line.post("/voice/status", CallStatus="completed").status == 503
+    monkeypatch.setattr(ending, "END_WITHIN_S", 10.0)
+    own_server.restart()
+    assert line.post("/voice/status", CallStatus="completed").status == 200
+    assert patient.parts.record(SID).outcome == "hung_up"
+
+
+@pytest.mark.chaos
+def test_a_server_that_falls_silent_while_a_caller_waits_makes_no_silence(
+    patient: Exchange, own_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer comes before four seconds are over: the one that was waited for when the server
+    fell silent, those after it, and the one at which a human is to be rung."""
+    looked = Event()
+    read = Replies.read
+
+    async def noticed(self: Replies, call_sid: str, turn: int) -> Reply:
+        reply = await read(self, call_sid, turn)
+        looked.set()
+        return reply
+
+    line = patient.line()
+    line.arrives()
+    answer = line.says(1, "we are stuck")
+    assert answer.names == ["Say", "Redirect"]
+    monkeypatch.setattr(Replies, "read", noticed)
+    took_s: list[float] = []
+    try:
+        with ThreadPoolExecutor(1) as carrier:
+            for _ in range(3):
+                began = time.monotonic()
+                asked = carrier.submit(line.follow, answer, "Redirect")
+                if not took_s:
+                    assert looked.wait(3)
+                    os.kill(own_server.pid, signal.SIGSTOP)
+                answer = asked.result()
+                took_s.append(time.monotonic() - began)
+                assert answer.says
+    finally:
+        os.kill(own_server.pid, signal.SIGCONT)
+    assert max(took_s) < BEARABLE_S
