@@ -31,7 +31,7 @@ def main() -> None:
 def _health(node: str, store_url: str) -> int:
     """`callflow doctor --node NAME`, which every container asks every few seconds: without the
     command line and the settings, whose import costs as much CPU again."""
-    from callflow.store.bedside import told_of
+    from callflow.store.node_check import told_of
 
     try:
         well, told = told_of(node, store_url, os.environ.get("CALLFLOW_BROKER_URL") or store_url)

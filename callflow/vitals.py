@@ -2,7 +2,7 @@
 
 A parent whose loop is wedged or frozen, or that looks for its broker, cannot say that it is well;
 one whose children are dead, or that consumes nothing any more, says so without knowing it. What
-others make of it stands in `store/ward.py`.
+others make of it stands in `store/staff.py`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def doctor(
 def _examine(node: str, as_json: bool) -> None:
     """One worker only. As `callflow.__main__` does it, for a server that has to be found first."""
     from callflow import bootstrap
-    from callflow.store.bedside import told_of
+    from callflow.store.node_check import told_of
 
     url = server.need()
     well, told = told_of(node, url, bootstrap.settings().broker_url or url)

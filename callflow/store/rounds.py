@@ -13,8 +13,8 @@ from callflow.store.keys import ALL_SHARDS
 from callflow.store.leases import Leases
 from callflow.store.script import Scripts, translated
 from callflow.store.snapshot import Snapshots
+from callflow.store.staff import UNTAKEN_MS, Staff, findings
 from callflow.store.vitals import Vitals, VitalSigns
-from callflow.store.ward import UNTAKEN_MS, Ward, findings
 
 OWED_TOO_LONG_MS = 10_000
 """No turn waits so long on a deployment that works: the ladder has reached a human before."""
@@ -62,12 +62,12 @@ class Rounds:
 
     def checks(self) -> Iterator[Check]:
         """One finding after the other. Raises StoreError when it is cut off."""
-        ward, found = findings(self.look, lambda: time.sleep(LOOK_AGAIN_S))
+        staff, found = findings(self.look, lambda: time.sleep(LOOK_AGAIN_S))
         yield from found
-        yield self._sweeps(ward)
-        yield self._owed(ward)
+        yield self._sweeps(staff)
+        yield self._owed(staff)
 
-    def look(self) -> Ward:
+    def look(self) -> Staff:
         """All workers at this moment."""
         present: dict[str, int] = {}
         for name in self._leases.present_now():
@@ -76,7 +76,7 @@ class Rounds:
         counts = self._snapshots.counts()
         # What waits is asked for first: who takes it at this moment says so afterwards.
         waiting = self._waiting()
-        return Ward(
+        return Staff(
             self._vitals.call_roll(),
             present,
             self._calls,
@@ -85,7 +85,7 @@ class Rounds:
             unclaimed=counts["owed"],
         )
 
-    def _sweeps(self, ward: Ward) -> Check:
+    def _sweeps(self, staff: Staff) -> Check:
         understudy = ""
         for pause_s in SWEEP_SAMPLES_S:
             time.sleep(pause_s)
@@ -95,7 +95,7 @@ class Rounds:
             elif by:
                 return Check("watchdog", Grade.OK, f"{by} swept {max(0, ago_ms)} ms ago")
         if understudy:
-            cause, way_out = self._why_missed(ward)
+            cause, way_out = self._why_missed(staff)
             told = f"swept by an understudy of {understudy}: {cause}"
             return Check("watchdog", Grade.WARNING, told, way_out)
         return Check(
@@ -106,12 +106,12 @@ class Rounds:
             "watchdog; `callflow sweep` does one round by hand",
         )
 
-    def _why_missed(self, ward: Ward) -> tuple[str, str]:
+    def _why_missed(self, staff: Staff) -> tuple[str, str]:
         """Why sweeps are left to understudies, and what can be done about it."""
-        idle = [one for one in ward.working if self._watchdog in one.queues]
+        idle = [one for one in staff.working if self._watchdog in one.queues]
         if not idle:
             return "no watchdog worker takes sweeps", WATCHDOG_WAY_OUT
-        if ward.waiting.get(self._watchdog):
+        if staff.waiting.get(self._watchdog):
             return f"{_names(idle)} takes no sweeps although some wait", START_WATCHDOG
         told = (
             f"{_names(idle)} waits for sweeps and no beat asks for them, or its clock is so far "
@@ -119,7 +119,7 @@ class Rounds:
         )
         return told, START_BEAT
 
-    def _owed(self, ward: Ward) -> Check:
+    def _owed(self, staff: Staff) -> Check:
         owed = self._oldest()
         now_ms = self._snapshots.now_ms()
         oldest_ms = max((now_ms - at for at, _ in owed), default=0)
@@ -132,12 +132,12 @@ class Rounds:
         if owed:
             told += f"; the longest waits {oldest_ms / 1000:.1f} s"
         # Past its deadline it was woken again.
-        if ward.free and unclaimed_ms > self._timing.owed_ms + UNTAKEN_MS:
+        if staff.free and unclaimed_ms > self._timing.owed_ms + UNTAKEN_MS:
             return Check(
                 "owed turns",
                 Grade.FAILURE,
-                f"{told}; {ward.free} slots are free, and nobody takes what has been unclaimed for "
-                f"{unclaimed_ms / 1000:.1f} s",
+                f"{told}; {staff.free} slots are free, and nobody takes what has been "
+                f"unclaimed for {unclaimed_ms / 1000:.1f} s",
                 "restart the workers that do not take it; see `callflow calls watch`",
             )
         if oldest_ms <= OWED_TOO_LONG_MS:

@@ -33,8 +33,8 @@ from callflow.celery import CALLS
 from callflow.errors import StoreError
 from callflow.store.leases import Leases
 from callflow.store.script import Scripts
+from callflow.store.staff import Staff
 from callflow.store.vitals import Vitals
-from callflow.store.ward import Ward
 from callflow.web.desk import Desk
 
 LOOK_EVERY_S = 0.25
@@ -121,8 +121,8 @@ class Health:
 
     def _see(self) -> Seen:
         self._vitals.prove_writable()
-        ward = Ward(self._vitals.call_roll(), {}, CALLS, {}, in_work=0, unclaimed=0)
-        return Seen(self._leases.last_sweep(), tuple(one.node for one in ward.serving))
+        staff = Staff(self._vitals.call_roll(), {}, CALLS, {}, in_work=0, unclaimed=0)
+        return Seen(self._leases.last_sweep(), tuple(one.node for one in staff.serving))
 
 
 async def healthz(request: Request) -> Response:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from callflow.celery import CALLS, WATCHDOG
-from callflow.store import bedside, rounds
+from callflow.store import node_check, rounds
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.presence import Presence
 from callflow.store.script import Scripts, connect
@@ -40,7 +40,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong stays so."""
     monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0,))
     monkeypatch.setattr(rounds, "LOOK_AGAIN_S", 0.0)
-    monkeypatch.setattr(bedside, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(node_check, "LOOK_AGAIN_S", 0.0)
 
 
 @pytest.fixture

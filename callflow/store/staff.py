@@ -45,7 +45,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Ward:
+class Staff:
     """All workers at one moment."""
 
     roll: RollCall
@@ -86,11 +86,11 @@ class Ward:
         return sum(one.free for one in self.serving)
 
 
-def troubles_of(ward: Ward, one: VitalSigns) -> Iterator[Trouble]:
+def troubles_of(staff: Staff, one: VitalSigns) -> Iterator[Trouble]:
     """What is wrong with one worker, whatever the others do: restarting it would help."""
-    silent_ms = ward.roll.silent_ms(one)
+    silent_ms = staff.roll.silent_ms(one)
     if silent_ms:
-        yield _silent(one.node, silent_ms, ward.present.get(one.node, 0))
+        yield _silent(one.node, silent_ms, staff.present.get(one.node, 0))
         return
     if one.phase is not Phase.WORKING:
         return
@@ -117,13 +117,13 @@ def troubles_of(ward: Ward, one: VitalSigns) -> Iterator[Trouble]:
             "consumers", one.node, Grade.FAILURE, f"{one.node} consumes no queue", RESTART
         )
     for queue in one.queues:
-        waiting = ward.waiting.get(queue, 0)
+        waiting = staff.waiting.get(queue, 0)
         if waiting and one.free and one.idle_ms > UNTAKEN_MS:
             yield Trouble(
                 "consumers",
                 one.node,
                 # Without a watchdog worker others sweep in its stead.
-                Grade.FAILURE if queue in ward.calls else Grade.WARNING,
+                Grade.FAILURE if queue in staff.calls else Grade.WARNING,
                 f"{one.node} has taken nothing for {_s(one.idle_ms)} although messages wait in "
                 f"{queue} ({waiting}) and slots are free ({one.free} of {one.slots})",
                 RESTART,
@@ -151,30 +151,30 @@ def _silent(node: str, silent_ms: int | None, processes: int) -> Trouble:
     )
 
 
-def troubles(ward: Ward) -> Iterator[Trouble]:
+def troubles(staff: Staff) -> Iterator[Trouble]:
     """All that is wrong at this moment."""
-    yield from _nobody(ward)
-    for node in sorted(ward.present.keys() - {one.node for one in ward.roll.signs}):
-        yield _silent(node, None, ward.present[node])
-    for one in ward.roll.signs:
-        yield from troubles_of(ward, one)
-    for one in ward.working:
+    yield from _nobody(staff)
+    for node in sorted(staff.present.keys() - {one.node for one in staff.roll.signs}):
+        yield _silent(node, None, staff.present[node])
+    for one in staff.roll.signs:
+        yield from troubles_of(staff, one)
+    for one in staff.working:
         yield from _weak(one)
-    if ward.serving:
-        yield from _unserved(ward)
-    yield from _overload(ward)
-    yield from _versions(ward)
+    if staff.serving:
+        yield from _unserved(staff)
+    yield from _overload(staff)
+    yield from _versions(staff)
 
 
-def _nobody(ward: Ward) -> Iterator[Trouble]:
-    if ward.serving:
+def _nobody(staff: Staff) -> Iterator[Trouble]:
+    if staff.serving:
         return
-    start = f"start some: celery -A callflow worker -Q {','.join(ward.calls)} (or `callflow up`)"
-    starting = [one.node for one in ward.speaking if one.phase is Phase.STARTING]
+    start = f"start some: celery -A callflow worker -Q {','.join(staff.calls)} (or `callflow up`)"
+    starting = [one.node for one in staff.speaking if one.phase is Phase.STARTING]
     if starting:
         told = f"none takes calls yet; starting: {', '.join(starting)}"
         yield Trouble("workers", "", Grade.WARNING, told, "wait until it is connected")
-    elif ward.present or ward.working:
+    elif staff.present or staff.working:
         told = "none takes calls: no caller gets a reply"
         yield Trouble("workers", "", Grade.FAILURE, told, start)
     else:
@@ -202,34 +202,34 @@ def _weak(one: VitalSigns) -> Iterator[Trouble]:
         )
 
 
-def _unserved(ward: Ward) -> Iterator[Trouble]:
-    served = {queue for one in ward.serving for queue in one.queues}
-    for queue in ward.calls:
+def _unserved(staff: Staff) -> Iterator[Trouble]:
+    served = {queue for one in staff.serving for queue in one.queues}
+    for queue in staff.calls:
         if queue not in served:
             yield Trouble(
                 "consumers",
                 queue,
                 Grade.FAILURE,
                 f"nobody consumes the queue {queue}",
-                f"name it behind -Q of some workers: -Q {','.join(ward.calls)}",
+                f"name it behind -Q of some workers: -Q {','.join(staff.calls)}",
             )
 
 
-def _overload(ward: Ward) -> Iterator[Trouble]:
-    wanted = ward.in_work + ward.unclaimed
-    if ward.serving and ward.unclaimed and wanted > ward.slots:
+def _overload(staff: Staff) -> Iterator[Trouble]:
+    wanted = staff.in_work + staff.unclaimed
+    if staff.serving and staff.unclaimed and wanted > staff.slots:
         yield Trouble(
             "capacity",
             "",
             Grade.WARNING,
-            f"{wanted} calls wait for a reply at once, and workers have {ward.slots} slots",
+            f"{wanted} calls wait for a reply at once, and workers have {staff.slots} slots",
             "add workers; until then the gravest and oldest calls are answered first",
         )
 
 
-def _versions(ward: Ward) -> Iterator[Trouble]:
-    running = _by_version(ward)
-    youngest_ms = min((one.up_ms for one in ward.working), default=0)
+def _versions(staff: Staff) -> Iterator[Trouble]:
+    running = _by_version(staff)
+    youngest_ms = min((one.up_ms for one in staff.working), default=0)
     if len(running) > 1 and youngest_ms > DEPLOY_MS:
         told = "; ".join(f"{version}: {', '.join(who)}" for version, who in running.items())
         yield Trouble(
@@ -241,24 +241,24 @@ def _versions(ward: Ward) -> Iterator[Trouble]:
         )
 
 
-def _by_version(ward: Ward) -> dict[str, list[str]]:
+def _by_version(staff: Staff) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for one in ward.working:
+    for one in staff.working:
         found.setdefault(one.version, []).append(one.node)
     return dict(sorted(found.items()))
 
 
-def findings(look: Callable[[], Ward], wait: Callable[[], None]) -> tuple[Ward, list[Check]]:
+def findings(look: Callable[[], Staff], wait: Callable[[], None]) -> tuple[Staff, list[Check]]:
     """How the workers are, one check for each thing that may be wrong, after one look where all is
     well, and after a second one, `wait()` later, where it is not."""
-    ward = look()
-    found = list(troubles(ward))
+    staff = look()
+    found = list(troubles(staff))
     if found:
         wait()
-        ward = look()
+        staff = look()
         before = {trouble.whose for trouble in found}
-        found = [trouble for trouble in troubles(ward) if trouble.whose in before]
-    return ward, [_check(name, told(ward), found) for name, told in _WELL.items()]
+        found = [trouble for trouble in troubles(staff) if trouble.whose in before]
+    return staff, [_check(name, told(staff), found) for name, told in _WELL.items()]
 
 
 def _check(name: str, well: str, found: Iterable[Trouble]) -> Check:
@@ -274,22 +274,24 @@ def _check(name: str, well: str, found: Iterable[Trouble]) -> Check:
     )
 
 
-def _staff(ward: Ward) -> str:
-    nodes = ", ".join(one.node for one in ward.serving)
-    ending = [one.node for one in ward.speaking if one.phase is Phase.DRAINING]
+def _staff(staff: Staff) -> str:
+    nodes = ", ".join(one.node for one in staff.serving)
+    ending = [one.node for one in staff.speaking if one.phase is Phase.DRAINING]
     drained = f"; about to end: {', '.join(ending)}" if ending else ""
-    busy = sum(one.busy for one in ward.serving)
-    return f"{len(ward.serving)} with {ward.slots} slots, {busy} busy: {nodes}{drained}"
+    busy = sum(one.busy for one in staff.serving)
+    return f"{len(staff.serving)} with {staff.slots} slots, {busy} busy: {nodes}{drained}"
 
 
-_WELL: dict[str, Callable[[Ward], str]] = {
+_WELL: dict[str, Callable[[Staff], str]] = {
     "workers": _staff,
-    "parents": lambda ward: f"{len(ward.speaking)} worker(s) said within seconds that they run",
-    "children": lambda ward: f"{ward.slots} are ready",
-    "stuck turns": lambda ward: "none",
-    "consumers": lambda ward: "all queues are consumed, and what waits is taken",
-    "capacity": lambda ward: f"{ward.in_work + ward.unclaimed} calls want a slot of {ward.slots}",
-    "versions": lambda ward: ", ".join(_by_version(ward)) or "none is running",
+    "parents": lambda staff: f"{len(staff.speaking)} worker(s) said within seconds that they run",
+    "children": lambda staff: f"{staff.slots} are ready",
+    "stuck turns": lambda staff: "none",
+    "consumers": lambda staff: "all queues are consumed, and what waits is taken",
+    "capacity": lambda staff: (
+        f"{staff.in_work + staff.unclaimed} calls want a slot of {staff.slots}"
+    ),
+    "versions": lambda staff: ", ".join(_by_version(staff)) or "none is running",
 }
 
 

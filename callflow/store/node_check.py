@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from callflow.errors import StoreError
 from callflow.store.script import Client, Scripts, address, connect, translated
+from callflow.store.staff import Staff, Trouble, troubles_of
 from callflow.store.vitals import Vitals, VitalSigns
-from callflow.store.ward import Trouble, Ward, troubles_of
 
 TIMEOUT_S = 0.4
 """To connect, and for an answer: each is tried twice, and a health check has 3 s."""
@@ -26,12 +26,12 @@ LOOK_AGAIN_S = 1.2
 def told_of(node: str, store_url: str, broker_url: str) -> tuple[bool, str]:
     """Whether to let the worker be, and a sentence. Raises SettingsError for what is no address."""
     try:
-        return Bedside(node, store_url, broker_url).judge()
+        return NodeCheck(node, store_url, broker_url).judge()
     except StoreError as error:
         return True, f"{node} cannot be judged, and a restart would not help: {error}"
 
 
-class Bedside:
+class NodeCheck:
     """Asks the store and the broker of one worker, by the name behind its `-n`."""
 
     def __init__(self, node: str, store_url: str, broker_url: str) -> None:
@@ -67,8 +67,8 @@ class Bedside:
         # What waits is asked for first: who takes it at this moment says so afterwards.
         waiting = self._waiting(queues)
         roll = self._vitals.call_roll(self._node)
-        ward = Ward(roll, {}, queues, waiting, in_work=0, unclaimed=0)
-        return [trouble for one in roll.signs for trouble in troubles_of(ward, one)]
+        staff = Staff(roll, {}, queues, waiting, in_work=0, unclaimed=0)
+        return [trouble for one in roll.signs for trouble in troubles_of(staff, one)]
 
     def _waiting(self, queues: Sequence[str]) -> dict[str, int]:
         """How many messages are in each queue. Raises StoreError where the broker is gone: a worker

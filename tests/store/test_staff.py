@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from callflow.store.finding import Check, Grade
+from callflow.store.staff import DEPLOY_MS, Staff, findings
 from callflow.store.vitals import Phase, RollCall, VitalSigns
-from callflow.store.ward import DEPLOY_MS, Ward, findings
 
 CALLS = ("takeover", "turns")
 NOW = 1_000_000
@@ -30,16 +30,16 @@ WELL = VitalSigns(
 WATCHDOG = replace(WELL, node="wd@a", pool="solo", slots=1, children=1, queues=("watchdog",))
 
 
-def ward(
+def staff(
     *signs: VitalSigns,
     present: Mapping[str, int] | None = None,
     waiting: Mapping[str, int] | None = None,
     in_work: int = 0,
     unclaimed: int = 0,
-) -> Ward:
+) -> Staff:
     """All these workers, with the processes that they speak of."""
     here = {one.node: one.children for one in signs if "turns" in one.queues and one.children}
-    return Ward(
+    return Staff(
         RollCall(NOW, signs),
         here if present is None else present,
         CALLS,
@@ -49,23 +49,23 @@ def ward(
     )
 
 
-def judged(*looks: Ward) -> dict[str, Check]:
+def judged(*looks: Staff) -> dict[str, Check]:
     """The findings after these looks; the last one is repeated."""
     left = list(looks)
 
-    def look() -> Ward:
+    def look() -> Staff:
         return left.pop(0) if len(left) > 1 else left[0]
 
     _, found = findings(look, lambda: None)
     return {check.name: check for check in found}
 
 
-def troubled(*looks: Ward) -> dict[str, Check]:
+def troubled(*looks: Staff) -> dict[str, Check]:
     return {name: check for name, check in judged(*looks).items() if check.grade is not Grade.OK}
 
 
 def test_workers_that_are_well_are_no_finding() -> None:
-    found = judged(ward(WELL, replace(WELL, node="w2@b"), WATCHDOG))
+    found = judged(staff(WELL, replace(WELL, node="w2@b"), WATCHDOG))
     assert {check.grade for check in found.values()} == {Grade.OK}
     assert "2 with 8 slots, 0 busy: w1@a, w2@b" in found["workers"].sentence
 
@@ -85,7 +85,7 @@ def test_what_one_worker_says_of_itself_is_a_finding(
     changed: dict[str, Any], check: str, grade: str, words: str
 ) -> None:
     sick = replace(WELL, node="w2@b", **changed)
-    found = troubled(ward(WELL, sick, present={"w1@a": 4, "w2@b": 4}))
+    found = troubled(staff(WELL, sick, present={"w1@a": 4, "w2@b": 4}))
     assert list(found) == [check]
     assert (found[check].grade, found[check].way_out != "") == (grade, True)
     assert words in found[check].sentence
@@ -109,11 +109,11 @@ def test_what_one_worker_says_of_itself_is_a_finding(
 def test_what_is_only_a_moment_or_the_end_or_the_start_of_a_worker_is_none(
     changed: dict[str, Any],
 ) -> None:
-    assert not troubled(ward(WELL, replace(WELL, node="w2@b", **changed)))
+    assert not troubled(staff(WELL, replace(WELL, node="w2@b", **changed)))
 
 
 def test_a_parent_that_was_never_heard_is_found_by_its_children() -> None:
-    found = troubled(ward(WELL, present={"w1@a": 4, "w2@b": 3}))
+    found = troubled(staff(WELL, present={"w1@a": 4, "w2@b": 3}))
     assert found["parents"].grade is Grade.FAILURE
     assert "w2@b" in found["parents"].sentence
     assert "3 of its processes live" in found["parents"].sentence
@@ -121,7 +121,7 @@ def test_a_parent_that_was_never_heard_is_found_by_its_children() -> None:
 
 def test_a_silent_parent_without_children_may_be_dead_or_frozen() -> None:
     silent = replace(WELL, node="w2@b", at=NOW - 9_000)
-    found = troubled(ward(WELL, silent, present={"w1@a": 4}))
+    found = troubled(staff(WELL, silent, present={"w1@a": 4}))
     assert found["parents"].grade is Grade.WARNING
     assert "killed" in found["parents"].sentence
 
@@ -142,19 +142,19 @@ def test_a_silent_parent_without_children_may_be_dead_or_frozen() -> None:
 def test_a_consumer_that_no_longer_takes_what_waits_is_found(
     changed: dict[str, Any], waiting: dict[str, int], failed: bool
 ) -> None:
-    found = troubled(ward(replace(WELL, **changed), waiting=waiting))
+    found = troubled(staff(replace(WELL, **changed), waiting=waiting))
     assert ("consumers" in found) == failed
     if failed:
         assert "although messages wait in turns (3)" in found["consumers"].sentence
 
 
 def test_a_watchdog_that_takes_no_sweeps_endangers_no_call() -> None:
-    found = troubled(ward(WELL, WATCHDOG, waiting={"watchdog": 9}))
+    found = troubled(staff(WELL, WATCHDOG, waiting={"watchdog": 9}))
     assert found["consumers"].grade is Grade.WARNING
 
 
 def test_a_queue_that_nobody_consumes_is_a_failure() -> None:
-    found = troubled(ward(replace(WELL, queues=("turns",)), WATCHDOG))
+    found = troubled(staff(replace(WELL, queues=("turns",)), WATCHDOG))
     assert found["consumers"].grade is Grade.FAILURE
     assert "nobody consumes the queue takeover" in found["consumers"].sentence
     assert "-Q takeover,turns" in found["consumers"].way_out
@@ -162,7 +162,7 @@ def test_a_queue_that_nobody_consumes_is_a_failure() -> None:
 
 def test_queues_may_be_shared_out_among_workers() -> None:
     assert not troubled(
-        ward(
+        staff(
             replace(WELL, queues=("turns",)),
             replace(WELL, node="w2@b", queues=("takeover",)),
         )
@@ -171,57 +171,57 @@ def test_queues_may_be_shared_out_among_workers() -> None:
 
 def test_without_workers_nobody_is_answered() -> None:
     for found, words in (
-        (troubled(ward()), "none is present: no caller gets a reply"),
-        (troubled(ward(WATCHDOG)), "none takes calls: no caller gets a reply"),
+        (troubled(staff()), "none is present: no caller gets a reply"),
+        (troubled(staff(WATCHDOG)), "none takes calls: no caller gets a reply"),
     ):
         assert (found["workers"].grade, found["workers"].sentence) == (Grade.FAILURE, words)
 
 
 def test_a_deployment_that_starts_is_told_of_as_such() -> None:
     starting = replace(WELL, phase=Phase.STARTING, queues=(), children=0)
-    found = troubled(ward(starting, present={}))
+    found = troubled(staff(starting, present={}))
     assert found["workers"].grade is Grade.WARNING
     assert "starting: w1@a" in found["workers"].sentence
 
 
 def test_more_calls_than_slots_are_warned_of() -> None:
-    found = troubled(ward(replace(WELL, busy=4), in_work=4, unclaimed=3))
+    found = troubled(staff(replace(WELL, busy=4), in_work=4, unclaimed=3))
     assert found["capacity"].grade is Grade.WARNING
     assert "7 calls wait for a reply at once, and workers have 4 slots" in (
         found["capacity"].sentence
     )
-    assert not troubled(ward(replace(WELL, busy=3), in_work=3, unclaimed=1))
+    assert not troubled(staff(replace(WELL, busy=3), in_work=3, unclaimed=1))
 
 
 def test_versions_may_differ_while_a_deploy_is_under_way() -> None:
     new = replace(WELL, node="w2@b", version="1.1", up_ms=DEPLOY_MS)
-    assert not troubled(ward(WELL, new))
-    found = troubled(ward(WELL, replace(new, up_ms=DEPLOY_MS + 1)))
+    assert not troubled(staff(WELL, new))
+    found = troubled(staff(WELL, replace(new, up_ms=DEPLOY_MS + 1)))
     assert found["versions"].grade is Grade.WARNING
     assert "1.0: w1@a; 1.1: w2@b" in found["versions"].sentence
 
 
 def test_what_is_gone_at_the_second_look_is_no_finding() -> None:
-    sick = ward(replace(WELL, idle_ms=9_000), waiting={"turns": 2})
-    assert not troubled(sick, ward(WELL))
+    sick = staff(replace(WELL, idle_ms=9_000), waiting={"turns": 2})
+    assert not troubled(sick, staff(WELL))
 
 
 def test_troubles_of_different_workers_are_not_taken_for_one_that_stays() -> None:
     other = replace(WELL, node="w2@b")
-    first = ward(replace(WELL, at=NOW - 6_000), other, present={"w1@a": 4, "w2@b": 4})
-    then = ward(WELL, replace(other, at=NOW - 6_000), present={"w1@a": 4, "w2@b": 4})
+    first = staff(replace(WELL, at=NOW - 6_000), other, present={"w1@a": 4, "w2@b": 4})
+    then = staff(WELL, replace(other, at=NOW - 6_000), present={"w1@a": 4, "w2@b": 4})
     assert not troubled(first, then)
     assert "parents" in troubled(first, first)
 
 
 def test_a_worker_that_is_worse_at_the_second_look_is_found() -> None:
-    first = ward(replace(WELL, children=2, short_ms=12_000))
-    then = ward(replace(WELL, at=NOW - 6_000), present={"w1@a": 2})
+    first = staff(replace(WELL, children=2, short_ms=12_000))
+    then = staff(replace(WELL, at=NOW - 6_000), present={"w1@a": 2})
     assert "parents" in troubled(first, then)
 
 
 def test_the_second_look_tells_how_things_are_now() -> None:
-    def silent(for_ms: int) -> Ward:
-        return ward(replace(WELL, at=NOW - for_ms), present={"w1@a": 4})
+    def silent(for_ms: int) -> Staff:
+        return staff(replace(WELL, at=NOW - for_ms), present={"w1@a": 4})
 
     assert "for 7 s" in troubled(silent(6_000), silent(7_000))["parents"].sentence
