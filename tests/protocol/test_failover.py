@@ -44,16 +44,14 @@ def test_a_fence_that_a_failover_took_is_given_to_a_second_worker(size: Size) ->
 def _after_a_lost_claim(primary: EmbeddedServer) -> Iterator[tuple[RealCall, Lease, Lease]]:
     """A replica becomes primary that has all but the claim of the first worker; then the second
     worker claims. The call as the new primary has it, and the two leases."""
-    options = (
-        f"replicaof 127.0.0.1 {primary.port}",
-        f"masterauth {primary.password}",
-        "repl-diskless-sync-delay 0",
-    )
+    options = (f"masterauth {primary.password}",)
     with (
         connect(primary.url) as before,
         EmbeddedServer.start(options=options) as replica,
         connect(replica.url) as after,
     ):
+        before.config_set("repl-diskless-sync-delay", 0)
+        after.execute_command("REPLICAOF", "127.0.0.1", primary.port)
         old, new = RealCall(before), RealCall(after)
         old.open()
         old.store.hear(SID, 1, "Stuck between floors.")

@@ -268,8 +268,8 @@ def test_a_start_is_quick(binary: Path) -> None:
 
 
 def test_further_lines_of_its_configuration_make_one_server_the_replica_of_another() -> None:
-    with EmbeddedServer.start() as primary:
-        follows = (f"replicaof 127.0.0.1 {primary.port}", "repl-diskless-sync-delay 0")
+    with EmbeddedServer.start(options=("repl-diskless-sync-delay 0",)) as primary:
+        follows = (f"replicaof 127.0.0.1 {primary.port}",)
         with (
             EmbeddedServer.start(password=primary.password, options=follows) as replica,
             redis.Redis.from_url(primary.url, decode_responses=True) as writer,
