@@ -15,7 +15,7 @@ import pytest
 
 from callflow.chaos.plan import KINDS
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.timeout(400)
 
 
 def chaos(folder: Path, *arguments: str) -> dict[str, Any]:
@@ -28,6 +28,7 @@ def chaos(folder: Path, *arguments: str) -> dict[str, Any]:
     return verdict
 
 
+@pytest.mark.chaos
 def test_under_all_strikes_every_promise_is_kept(tmp_path: Path) -> None:
     verdict = chaos(tmp_path, "--seconds", "20", "--calls", "8")
 
@@ -36,6 +37,7 @@ def test_under_all_strikes_every_promise_is_kept(tmp_path: Path) -> None:
     assert verdict["silence_s"]["max"] <= 4
 
 
+@pytest.mark.chaos
 def test_with_a_replica_that_must_have_it_a_lossy_failover_loses_nothing(tmp_path: Path) -> None:
     verdict = chaos(
         tmp_path,
@@ -47,6 +49,7 @@ def test_with_a_replica_that_must_have_it_a_lossy_failover_loses_nothing(tmp_pat
     assert verdict["lost"] == verdict["detected"] == 0
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_strike_alone_breaks_no_promise(kind: str, tmp_path: Path) -> None:
     verdict = chaos(tmp_path, "--seconds", "10", "--calls", "6", "--every", "1", "--strikes", kind)
