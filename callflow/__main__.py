@@ -12,7 +12,12 @@ from callflow.errors import CallflowError
 def main() -> None:
     """Run the command line; ends the process with 0, 1 (it went wrong) or 2 (it was misused)."""
     store = os.environ.get("CALLFLOW_REDIS_URL")
-    if sys.argv[1:3] == ["doctor", "--node"] and len(sys.argv) == 4 and store:
+    if (
+        sys.argv[1:3] == ["doctor", "--node"]
+        and len(sys.argv) == 4
+        and store
+        and sys.argv[3].strip()
+    ):
         sys.exit(_health(sys.argv[3], store))
 
     from callflow.cli import app

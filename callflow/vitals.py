@@ -27,8 +27,10 @@ from callflow.store.vitals import Phase, Vitals, VitalSigns
 
 SAY_EVERY_S = 1.0
 
-STARTING_PATIENCE_MS = 30_000
-"""Until it is connected a worker loads procedures, starts its children and waits for its broker."""
+STARTING_PATIENCE_MS = 600_000
+"""Until it is connected a worker loads procedures, starts its children and waits for its broker;
+the first of a machine builds an index by meaning, which takes a minute of CPU: on a machine with
+ten times too much to do, ten minutes. Who restarts it meanwhile has it begin anew."""
 
 DRAINING_PATIENCE_MS = 150_000
 """ECS kills what has not ended after 120 s at most."""

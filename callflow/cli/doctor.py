@@ -31,6 +31,9 @@ def doctor(
 ) -> None:
     """Examine the server, the workers and the watchdog; exit 1 when calls are in danger."""
     if node is not None:
+        if not node.strip():
+            # A health check with a variable that is not set would be green for ever.
+            raise typer.BadParameter("is empty: write what stands behind the worker's -n")
         _examine(node, as_json)
         return
     server.need()
@@ -81,7 +84,7 @@ def _checks() -> Iterator[Check]:
         waiting=lambda: broker.waiting(url),
     )
     try:
-        yield from Doctor(bootstrap.client()).checks()
+        yield from Doctor(bootstrap.client(), settings.min_replicas).checks()
         yield from rounds.checks()
     except StoreError as error:
         yield Check("server", Grade.FAILURE, str(error))

@@ -48,8 +48,10 @@ def refuse_unfit(client: redis.Redis) -> None:
 class Doctor:
     """Examines the server that holds the calls, or each master of a cluster."""
 
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: redis.Redis, min_replicas: int = 0) -> None:
+        """`min_replicas`: so many are waited for before anything is acknowledged."""
         self._client = client
+        self._min_replicas = min_replicas
         self._where = address(client)
 
     def checks(self) -> Iterator[Check]:
@@ -65,7 +67,9 @@ class Doctor:
                 f"the calls are at {self._where}; it answers in {took_ms:.1f} ms",
             )
             yield self._of_each(lambda node: _version(_section(node, "server")))
-            yield self._of_each(lambda node: _primary(_section(node, "replication")))
+            yield self._of_each(
+                lambda node: _primary(_section(node, "replication"), self._min_replicas)
+            )
             yield self._of_each(lambda node: _eviction(_policy(node)))
             yield self._of_each(_persistence)
             yield self._of_each(_clock)
@@ -130,7 +134,7 @@ def _version(server: dict[str, Any]) -> Check:
     return Check("version", Grade.FAILURE, f"{name} is too old", "use 6.2 or newer")
 
 
-def _primary(replication: dict[str, Any]) -> Check:
+def _primary(replication: dict[str, Any], least: int) -> Check:
     role = replication.get("role")
     if role is None:
         return Check("primary", Grade.UNKNOWN, "the server does not tell its role")
@@ -142,7 +146,16 @@ def _primary(replication: dict[str, Any]) -> Check:
             "point CALLFLOW_REDIS_URL at the primary or at the endpoint that follows it",
         )
     replicas = int(replication.get("connected_slaves", 0))
-    return Check("primary", Grade.OK, f"a primary; replicas: {replicas}")
+    told = f"a primary; replicas: {replicas}"
+    if replicas >= least:
+        return Check("primary", Grade.OK, told)
+    return Check(
+        "primary",
+        Grade.FAILURE,
+        f"{told}, and CALLFLOW_MIN_REPLICAS is {least}: nothing is acknowledged, no reply is "
+        "spoken, and callers are put through to a human",
+        "see to the replicas, or lower CALLFLOW_MIN_REPLICAS",
+    )
 
 
 _EVICTION_WAY_OUT = f"set maxmemory-policy to {NO_EVICTION} (CONFIG SET, or its parameter group)"

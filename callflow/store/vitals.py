@@ -118,10 +118,16 @@ class Vitals:
             pipe.zrem(UNTIL, node)
             pipe.execute()
 
-    def prove_writable(self) -> None:
-        """Write something that is gone in a moment. Raises StoreReadOnly and StoreFull, too."""
-        with translated(self._scripts.where):
-            self._scripts.client.set(PROBE, "", px=1_000)
+    def prove_writable(self) -> bool:
+        """Write something that is gone in a moment; False where too few replicas have it in time.
+        Raises StoreReadOnly and StoreFull, too."""
+        least, wait_ms = self._scripts.replicas
+        with translated(self._scripts.where), self._scripts.client.pipeline(False) as pipe:
+            pipe.set(PROBE, "", px=1_000)
+            if least:
+                pipe.wait(least, wait_ms)
+            answers = pipe.execute()
+        return not least or int(answers[-1]) >= least
 
     def call_roll(self, node: str = "", *, now_ms: int | None = None) -> RollCall:
         """What all nodes have said last, by name, or what `node` has."""

@@ -8,8 +8,9 @@ Three questions, since they have three answers:
             After that 200, whatever is missing: without workers it says holding phrases and has a
             human rung, without the store it puts callers through to one. A balancer that took all
             web processes away in an outage would leave the callers to nobody.
-`/health`   Are callers served? For alarms. 503 with the reasons where the store does not answer or
-            takes no writes, nobody sweeps, no worker takes calls, or this event loop is late.
+`/health`   Are callers served? For alarms. 503 with the reasons where the store does not answer,
+            takes no writes or has too few replicas for them, nobody sweeps, no worker takes calls,
+            or this event loop is late.
 
 The last two say the same in their JSON: `store`, `sweeps`, `workers`, `lag_ms` and, where something
 is missing, `reason`. None needs a signature, and none tells anything of a call.
@@ -50,6 +51,8 @@ class Seen:
 
     swept: tuple[str, int] | None
     workers: tuple[str, ...]
+    replicated: bool
+    """As many replicas as are waited for have what is written."""
 
 
 class Health:
@@ -106,6 +109,11 @@ class Health:
             return {"store": str(error), "reason": str(error)}
         self.proven = True
         reasons = []
+        if not seen.replicated:
+            reasons.append(
+                "fewer replicas than CALLFLOW_MIN_REPLICAS have what is written: nothing is "
+                "acknowledged, and callers are put through to a human"
+            )
         if seen.swept is None:
             reasons.append(
                 "nobody has looked for silent workers for a second: start a watchdog worker"
@@ -120,9 +128,10 @@ class Health:
         }
 
     def _see(self) -> Seen:
-        self._vitals.prove_writable()
+        replicated = self._vitals.prove_writable()
         staff = Staff(self._vitals.call_roll(), {}, CALLS, {}, in_work=0, unclaimed=0)
-        return Seen(self._leases.last_sweep(), tuple(one.node for one in staff.serving))
+        serving = tuple(one.node for one in staff.serving)
+        return Seen(self._leases.last_sweep(), serving, replicated)
 
 
 async def healthz(request: Request) -> Response:

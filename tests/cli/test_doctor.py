@@ -210,3 +210,17 @@ def test_a_long_queue_is_warned_of(cli: Cli, redis_url: str) -> None:
 )
 def test_servers_that_are_too_old_are_refused(version: str, grade: str) -> None:
     assert doctor._version({"redis_version": version}).grade == grade
+
+
+def test_replicas_that_are_waited_for_and_not_there_are_a_failure(cli: Cli, redis_url: str) -> None:
+    cli.set("CALLFLOW_MIN_REPLICAS", "1")
+    found = examined(cli, redis_url)["primary"]
+    assert found["grade"] == "failure"
+    assert "replicas: 0, and CALLFLOW_MIN_REPLICAS is 1" in found["sentence"]
+    assert "lower CALLFLOW_MIN_REPLICAS" in found["way_out"]
+
+
+def test_a_health_check_without_a_name_is_never_green(cli: Cli, redis_url: str) -> None:
+    cli.set("CALLFLOW_REDIS_URL", redis_url)
+    for name in ("", " "):
+        assert cli.run("doctor", "--node", name).code == 2

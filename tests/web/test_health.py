@@ -178,3 +178,13 @@ def test_fault_16_a_blocked_event_loop_answers_nothing_and_is_told_of_afterwards
         assert late.status_code == 503
         assert late.json()["lag_ms"] > health.LATE_MS
         assert "event loop was late" in late.json()["reason"]
+
+
+def test_a_store_with_too_few_replicas_is_told_of(
+    parts: Parts, redis_url: str, tmp_path: Path
+) -> None:
+    with open_exchange(parts, redis_url, tmp_path, min_replicas=1, replica_wait_s=0.01) as alone:
+        worker_says(alone)
+        assert "CALLFLOW_MIN_REPLICAS" in ask(alone, "health").json()["reason"]
+        # Its callers are put through to a human: somebody has to do that.
+        assert ask(alone, "readyz").status_code == 200
