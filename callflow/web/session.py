@@ -94,7 +94,7 @@ class Session(Talk):
             since = min(counted(self._hook.fields.get("since", "")) or 0, len(text))
             self._spoken.resumed(turn, text, since)
             self._spoken.aloud(text[since:], time.monotonic())
-            await self._tell_sent(turn)
+            await self._tell_sent(turn, greeted=True)
         elif record.sent is None or record.sent.turn < turn:
             # It was answered after the carrier had been told what to begin with.
             self._spoken.sent.pop(turn, None)

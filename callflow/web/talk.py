@@ -47,7 +47,9 @@ class Talk:
             with suppress(StoreError):
                 await self._party.desk.ask(self._party.intake.store.played, self.call_sid, *known)
 
-    async def _tell_sent(self, turn: int) -> None:
+    async def _tell_sent(self, turn: int, *, greeted: bool = False) -> None:
+        """`greeted`: the carrier itself had it, to begin with. When it began nobody knows, so none
+        of it counts as heard before the carrier says so: better said again than left out."""
         spoken = self._spoken
         await self._party.desk.ask(
             self._party.intake.store.sent,
@@ -55,7 +57,7 @@ class Talk:
             turn,
             len(spoken.sent[turn]),
             left_ms=round(spoken.left_s(time.monotonic()) * 1000),
-            played=spoken.heard.get(turn, 0) if spoken.tells else None,
+            played=spoken.heard.get(turn, 0) if spoken.tells or greeted else None,
         )
 
     async def _speak_in(self, language: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -11,8 +12,8 @@ import pytest
 from callflow.call.record import CallRecord
 from callflow.responder.protocol import Piece
 from callflow.store.outcome import Claimed
-from tests.exchange import RELAY, Exchange, Line
-from tests.parts import SID, Says
+from tests.exchange import RELAY, Exchange, Line, open_exchange
+from tests.parts import SID, Parts, Says
 from tests.relay_socket import relay
 from tests.waiting import wait_until
 
@@ -116,3 +117,30 @@ def test_fault_31_who_speaks_into_a_reply_at_any_stage_never_hears_it_again(
     ]
     assert [e.text for e in thread if e.role == "agent"] == ["".join(FIRST), "I am listening."]
     assert [e.heard for e in thread if e.role == "agent"] == ["Stay" if heard else None, None]
+
+
+def test_what_a_socket_was_to_begin_with_is_not_taken_for_heard_because_time_has_passed(
+    parts: Parts, redis_url: str, tmp_path: Path
+) -> None:
+    # By this clock the whole of it is said within hundredths of a second.
+    with open_exchange(parts, redis_url, tmp_path, speech_letters_per_s=1000) as exchange:
+        line = exchange.line(called=RELAY)
+        line.arrives()
+        with relay(exchange) as socket:
+            socket.setup()
+            socket.says("we are stuck")
+            wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
+        with exchange.worker(*FIRST):
+            wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
+        back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="failed")
+        assert (back.verbs[0][0].get("welcomeGreeting") or "").endswith("".join(FIRST))
+        given = {p.get("name", ""): p.get("value", "") for p in back.verbs[0][0]}
+        with relay(exchange) as socket:
+            socket.setup(**given)
+            wait_until(lambda: exchange.parts.record().sent is not None, "it never began")
+            sent = exchange.parts.record().sent
+            assert sent is not None
+            now_ms = exchange.parts.snapshots.now_ms
+            wait_until(lambda: now_ms() > sent.at + 500, "the clock stands still")
+        again = line.follow(back, "Connect", SessionStatus="failed", ErrorCode="64105")
+        assert again.says.endswith("".join(FIRST))
