@@ -29,7 +29,7 @@ def test_a_late_copy_of_a_shorter_draft_makes_the_successor_say_a_piece_again() 
     assert drafts[-2:] == [("1a",), ("1a", "2b")], "the second piece is worded anew"
 
 
-@pytest.mark.chaos
+@pytest.mark.night
 @pytest.mark.timeout(600)
 def test_where_drafts_only_grow_no_late_copy_does_harm() -> None:
     found = explore(Protocol(RULES, THREE_PIECES))
