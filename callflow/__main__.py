@@ -38,8 +38,10 @@ def _health(node: str, store_url: str) -> int:
     command line and the settings, whose import costs as much CPU again."""
     from callflow.store.node_check import told_of
 
+    broker_url = os.environ.get("CALLFLOW_BROKER_URL") or store_url
+    service = os.environ.get("CALLFLOW_BROKER_SERVICE") or "mymaster"
     try:
-        well, told = told_of(node, store_url, os.environ.get("CALLFLOW_BROKER_URL") or store_url)
+        well, told = told_of(node, store_url, broker_url, service)
     except CallflowError as error:
         well, told = False, f"callflow: {error}"
     print(told)

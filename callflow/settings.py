@@ -28,6 +28,8 @@ from pydantic import (
 from callflow.call.deadline import Timing
 from callflow.call.limits import FRAMES_PER_S_MOST, OPEN_CALLS_MOST, THREAD_MOST_ENTRIES
 from callflow.errors import SettingsError
+from callflow.store.queue_address import refuse_broken
+from callflow.store.script import connect
 
 PREFIX = "CALLFLOW_"
 
@@ -210,6 +212,10 @@ class Settings(BaseModel):
                 "is no address of a Redis server: it begins with "
                 + ", ".join(f"{scheme}://" for scheme in schemes)
             )
+        if url is not None and info.field_name == "broker_url":
+            refuse_broken(url)
+        elif url is not None:
+            connect(url)  # Nothing is asked yet, but it is refused before what else is missing.
         return url
 
     @field_validator("public_url", "twilio_api_url", "model_url", "model_2_url")
@@ -276,7 +282,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         first = error.errors(include_url=False, include_input=False)[0]
         where = "".join(f"{PREFIX}{str(part).upper()}" for part in first["loc"][:1])
         reason = str(first["msg"]).removeprefix("Value error, ")
-        raise SettingsError(where or reason.split(" ", 1)[0], reason) from error
+        if not where:
+            # What is wrong with several together begins with the name of one of them.
+            where, _, reason = reason.partition(" ")
+        raise SettingsError(where, reason) from error
 
 
 def _unknown(name: str) -> str:

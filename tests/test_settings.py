@@ -72,3 +72,66 @@ def test_a_refusal_never_shows_the_value() -> None:
     with pytest.raises(SettingsError) as refused:
         load({"CALLFLOW_REDIS_ULR": "redis://:secret@host"})
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sentinel://:secret@host:port",
+        "sentinel://:secret@host:99999",
+        "sentinel://:secret@host:0",
+        "sentinel://:secret@",
+        "sentinel://:secret@a:1,b:2",
+        "sentinel://:secret@a:1;b:2",
+        "sentinel://:secret@a:1;sentinel://b:port",
+        "redis://:sec/secret@host:6379/0",
+        "redis://:secret@host:port/0",
+        "redis://:secret@[host:6379/0",
+    ],
+)
+def test_a_broker_that_could_never_be_reached_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(
+        SettingsError, match=r"^CALLFLOW_BROKER_URL: has a host or a port"
+    ) as refused:
+        load({"CALLFLOW_BROKER_URL": url})
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["sentinel://a", "sentinel://:p@a:1/2;sentinel://b", "redis://", "redis+socket:///r.s"]
+)
+def test_a_broker_is_named_as_kombu_names_it(url: str) -> None:
+    assert load({"CALLFLOW_BROKER_URL": url}).queue_url == url
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"CALLFLOW_REDIS_URL": "redis+sentinel://a/s"}, "CALLFLOW_BROKER_URL"),
+        ({"CALLFLOW_REDIS_URL": "redis+cluster://a"}, "CALLFLOW_BROKER_URL"),
+        ({"CALLFLOW_MODEL_2": "openai:x"}, "CALLFLOW_MODEL_2"),
+        ({"CALLFLOW_STALE_AFTER_S": "2", "CALLFLOW_BEAT_INTERVAL_S": "1"}, "CALLFLOW_BEAT"),
+    ],
+)
+def test_what_is_wrong_with_several_settings_names_the_first_once(
+    given: dict[str, str], name: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(given)
+    assert refused.value.name.startswith(name)
+    assert not refused.value.reason.startswith(name)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis+sentinel://:secret@host:26379",
+        "redis+sentinel://:secret@host:port/service",
+        "redis+sentinel://:secret@host/service?foo=secret",
+        "redis+cluster://:secret@host:port",
+    ],
+)
+def test_a_malformed_address_is_told_of_before_the_broker_that_is_missing(url: str) -> None:
+    with pytest.raises(SettingsError, match=r"^CALLFLOW_REDIS_URL: ") as refused:
+        load({"CALLFLOW_REDIS_URL": url})
+    assert "secret" not in str(refused.value)

@@ -4,57 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from callflow import bootstrap
 from callflow.celery import CALLS, WATCHDOG
-from callflow.errors import StoreError
+from callflow.errors import SettingsError, StoreError
 from callflow.store.finding import Check, Grade
+from callflow.store.queue_address import as_of_calls
 from callflow.store.rounds import WATCHDOG_WAY_OUT
-from callflow.store.script import address, connect, translated
+from callflow.store.script import Client, address, connect, translated
 
 LONG_QUEUE = 1_000
 MANY_SWEEPS = 50
 """Beat asks for five a second, each is done within milliseconds: these are taken by nobody."""
 
-REDIS = ("redis://", "rediss://", "unix://")
-
 
 def checks(url: str) -> Iterator[Check]:
     """One finding after the other. A broker that cannot be reached is one of them."""
-    if not url.startswith(REDIS):
-        yield Check("broker", Grade.UNKNOWN, "it is no Redis server: look at it with its own tools")
+    variable = "CALLFLOW_BROKER_URL" if bootstrap.settings().broker_url else "CALLFLOW_REDIS_URL"
+    try:
+        client = _client(url)
+    except SettingsError as error:
+        # kombu may know what we do not, so it need not be broken.
+        yield Check("broker", Grade.UNKNOWN, f"not looked at: {variable} {error.reason}")
         return
     try:
-        where, lengths = _lengths(url, (*CALLS, WATCHDOG))
+        lengths = _lengths(client, (*CALLS, WATCHDOG))
     except StoreError as error:
         yield Check(
             "broker",
             Grade.FAILURE,
-            str(error),
-            "no worker is woken until it is back; nothing is lost, the records say what is owed",
+            f"the messages are at {address(client)}, which cannot be asked: {error.__cause__}",
+            f"check {variable}; no worker is woken until it is back; nothing is lost, the records "
+            "say what is owed",
         )
         return
-    yield Check("broker", Grade.OK, f"the messages are at {where}")
+    yield Check("broker", Grade.OK, f"the messages are at {address(client)}")
     yield _turns(lengths)
     yield _sweeps(lengths[WATCHDOG])
 
 
 def waiting(url: str, queues: Sequence[str] = (*CALLS, WATCHDOG)) -> dict[str, int]:
     """How many messages are in each queue; nothing where that cannot be known now."""
-    if not url.startswith(REDIS):
-        return {}
     try:
-        return _lengths(url, queues)[1]
-    except StoreError:
-        # That it is gone is a finding of its own, see `checks`.
+        return _lengths(_client(url), queues)
+    except (StoreError, SettingsError):
+        # That it cannot be asked is a finding of its own, see `checks`.
         return {}
 
 
-def _lengths(url: str, queues: Sequence[str]) -> tuple[str, dict[str, int]]:
-    client = connect(url)
-    where = address(client)
-    with translated(where), client.pipeline(transaction=False) as pipe:
+def _client(url: str) -> Client:
+    return connect(as_of_calls(url, bootstrap.settings().broker_service))
+
+
+def _lengths(client: Client, queues: Sequence[str]) -> dict[str, int]:
+    with translated(address(client)), client.pipeline(transaction=False) as pipe:
         for queue in queues:
             pipe.llen(queue)
-        return where, dict(zip(queues, pipe.execute(), strict=True))
+        return dict(zip(queues, pipe.execute(), strict=True))
 
 
 def _turns(lengths: dict[str, int]) -> Check:

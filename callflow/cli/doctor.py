@@ -58,7 +58,8 @@ def _examine(node: str, as_json: bool) -> None:
     from callflow.store.node_check import told_of
 
     url = server.need()
-    well, told = told_of(node, url, bootstrap.settings().broker_url or url)
+    settings = bootstrap.settings()
+    well, told = told_of(node, url, settings.broker_url or url, settings.broker_service)
     screen.line(json.dumps({"ok": well, "node": node, "told": told}) if as_json else told)
     if not well:
         raise typer.Exit(1)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 
 from callflow.errors import StoreError
+from callflow.store.queue_address import as_of_calls
 from callflow.store.script import Client, Scripts, address, connect, translated
 from callflow.store.staff import Staff, Trouble, troubles_of
 from callflow.store.vitals import Vitals, VitalSigns
@@ -23,10 +24,15 @@ LOOK_AGAIN_S = 1.2
 """A worker speaks once a second: what is still wrong then was not a moment's."""
 
 
-def told_of(node: str, store_url: str, broker_url: str) -> tuple[bool, str]:
-    """Whether to let the worker be, and a sentence. Raises SettingsError for what is no address."""
+def told_of(
+    node: str, store_url: str, broker_url: str, service: str = "mymaster"
+) -> tuple[bool, str]:
+    """Whether to let the worker be, and a sentence. Raises SettingsError for what is no address.
+
+    `broker_url` as kombu writes it; `service`: what Sentinels call the broker's primary.
+    """
     try:
-        return NodeCheck(node, store_url, broker_url).judge()
+        return NodeCheck(node, store_url, as_of_calls(broker_url, service)).judge()
     except StoreError as error:
         return True, f"{node} cannot be judged, and a restart would not help: {error}"
 

@@ -37,6 +37,7 @@ from callflow.store import sentinel
 from callflow.store.cluster import Cluster
 from callflow.store.cluster_async import AsyncCluster
 from callflow.store.link import CONNECTIONS, LOST, Asked, Link, not_now, read_only
+from callflow.store.parameters import refuse_unknown
 from callflow.store.slots import is_cluster
 
 CONNECT_TIMEOUT_S = 1.0
@@ -93,7 +94,7 @@ def connect(
 
     One question takes at most two answers and one connection: a server that has gone without a
     word is given up after one, and what is behind its address by then gets the other.
-    Raises SettingsError for what is no address.
+    Raises SettingsError for what is no address, and for a parameter in it that is unknown.
     """
     options: dict[str, Any] = {
         "decode_responses": True,
@@ -108,13 +109,17 @@ def connect(
         "retry_on_error": [RedisConnectionError, RedisTimeoutError, ReadOnlyError],
     }
     with _told_in_our_words():
+        refuse_unknown(url)
         if is_cluster(url):
             return Cluster(url, options)
         if sentinel.is_sentinel(url):
             return redis.Redis(
                 connection_pool=redis.ConnectionPool(**sentinel.pool_options(url, options))
             )
-        kind = CONNECTIONS.get(url.partition("://")[0])
+        scheme = url.partition("://")[0]
+        if scheme == "unix":
+            del options["socket_keepalive"]  # There is no network in between.
+        kind = CONNECTIONS.get(scheme)
         return redis.Redis.from_url(url, **options, **({"connection_class": kind} if kind else {}))
 
 
@@ -136,6 +141,7 @@ def connect_async(
         ),
     }
     with _told_in_our_words():
+        refuse_unknown(url)
         if is_cluster(url):
             return AsyncCluster(url, options)
         if sentinel.is_sentinel(url):

@@ -174,12 +174,9 @@ def _nobody(staff: Staff) -> Iterator[Trouble]:
     if starting:
         told = f"none takes calls yet; starting: {', '.join(starting)}"
         yield Trouble("workers", "", Grade.WARNING, told, "wait until it is connected")
-    elif staff.present or staff.working:
-        told = "none takes calls: no caller gets a reply"
-        yield Trouble("workers", "", Grade.FAILURE, told, start)
     else:
-        told = "none is present: no caller gets a reply"
-        yield Trouble("workers", "", Grade.FAILURE, told, start)
+        told = "none takes calls" if staff.present or staff.working else "none is present"
+        yield Trouble("workers", "", Grade.FAILURE, f"{told}: no caller gets a reply", start)
 
 
 def _weak(one: VitalSigns) -> Iterator[Trouble]:
@@ -231,14 +228,9 @@ def _versions(staff: Staff) -> Iterator[Trouble]:
     running = _by_version(staff)
     youngest_ms = min((one.up_ms for one in staff.working), default=0)
     if len(running) > 1 and youngest_ms > DEPLOY_MS:
-        told = "; ".join(f"{version}: {', '.join(who)}" for version, who in running.items())
-        yield Trouble(
-            "versions",
-            "",
-            Grade.WARNING,
-            f"workers are of different versions ({told})",
-            "finish the deploy, or take it back",
-        )
+        each = "; ".join(f"{version}: {', '.join(who)}" for version, who in running.items())
+        told = f"workers are of different versions ({each})"
+        yield Trouble("versions", "", Grade.WARNING, told, "finish the deploy, or take it back")
 
 
 def _by_version(staff: Staff) -> dict[str, list[str]]:
@@ -282,15 +274,23 @@ def _staff(staff: Staff) -> str:
     return f"{len(staff.serving)} with {staff.slots} slots, {busy} busy: {nodes}{drained}"
 
 
+def _capacity(staff: Staff) -> str:
+    wanted = staff.in_work + staff.unclaimed
+    if staff.slots:
+        return f"{wanted} calls want a slot of {staff.slots}"
+    return f"{_NOBODY}, and {wanted or 'no'} calls want a reply"
+
+
+_NOBODY = "not judged: no worker is ready for calls"
+_CONSUMED = "all queues are consumed, and what waits is taken"
+
 _WELL: dict[str, Callable[[Staff], str]] = {
     "workers": _staff,
     "parents": lambda staff: f"{len(staff.speaking)} worker(s) said within seconds that they run",
-    "children": lambda staff: f"{staff.slots} are ready",
+    "children": lambda staff: f"{staff.slots} are ready" if staff.slots else _NOBODY,
     "stuck turns": lambda staff: "none",
-    "consumers": lambda staff: "all queues are consumed, and what waits is taken",
-    "capacity": lambda staff: (
-        f"{staff.in_work + staff.unclaimed} calls want a slot of {staff.slots}"
-    ),
+    "consumers": lambda staff: _CONSUMED if staff.serving else _NOBODY,
+    "capacity": _capacity,
     "versions": lambda staff: ", ".join(_by_version(staff)) or "none is running",
 }
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from callflow.cli import broker
-from callflow.stack import LocalStack
+from callflow.errors import StoreUnavailable
+from callflow.stack import LocalStack, free_port
 from callflow.store import doctor, rounds
-from callflow.store.embedded import EmbeddedServer
+from callflow.store.embedded import EmbeddedServer, find_server_binary
 from callflow.store.leases import Leases
-from callflow.store.script import Scripts, connect
+from callflow.store.script import Scripts, connect, translated
+from callflow.store.vitals import Phase, Vitals, VitalSigns
 from tests.cli.running import TIMING, Cli, Ran, store_at
 from tests.waiting import wait_until
 
@@ -224,3 +229,72 @@ def test_a_health_check_without_a_name_is_never_green(cli: Cli, redis_url: str) 
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     for name in ("", " "):
         assert cli.run("doctor", "--node", name).code == 2
+
+
+@pytest.mark.parametrize("scheme", ["redis", "sentinel"])
+def test_a_broker_that_cannot_be_asked_is_told_of_by_its_own_variable(
+    cli: Cli, redis_url: str, scheme: str
+) -> None:
+    cli.set("CALLFLOW_BROKER_URL", f"{scheme}://:geheim@127.0.0.1:1/0")
+    found = examined(cli, redis_url)["broker"]
+    assert found["grade"] == "failure"
+    assert "127.0.0.1:1" in found["sentence"]
+    assert "CALLFLOW_BROKER_URL" in found["way_out"]
+    assert "CALLFLOW_REDIS_URL" not in str(found)
+    assert "geheim" not in str(found)
+
+
+def test_a_broker_with_parameters_that_only_kombu_may_know_is_not_judged(
+    cli: Cli, redis_url: str
+) -> None:
+    cli.set("CALLFLOW_BROKER_URL", f"{redis_url}?foo=geheim")
+    found = examined(cli, redis_url)["broker"]
+    assert found["grade"] == "unknown"
+    assert "CALLFLOW_BROKER_URL has the parameter 'foo'" in found["sentence"]
+    assert "geheim" not in str(found)
+
+
+@contextmanager
+def sentinel_of(server: EmbeddedServer, service: str, folder: Path) -> Iterator[int]:
+    """The port of a Sentinel without a password of its own, which kombu could not name."""
+    port, config = free_port(), folder / "sentinel.conf"
+    config.write_text(
+        f"port {port}\nsentinel monitor {service} 127.0.0.1 {server.port} 1\n"
+        f"sentinel auth-pass {service} {server.password}\n"
+    )
+    command = [str(find_server_binary()), str(config), "--sentinel"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: answers(port), "no Sentinel")
+            yield port
+        finally:
+            process.kill()
+
+
+def answers(port: int) -> bool:
+    with connect(f"redis://127.0.0.1:{port}") as client:
+        try:
+            with translated("the Sentinel"):
+                return bool(client.ping())
+        except StoreUnavailable:
+            return False
+
+
+def test_messages_behind_sentinels_are_counted_through_them(
+    cli: Cli, redis_url: str, own_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    connect(own_server.url).rpush("turns", "one", "two")
+    with sentinel_of(own_server, "messages", tmp_path) as port:
+        cli.set("CALLFLOW_BROKER_SERVICE", "messages")
+        cli.set(
+            "CALLFLOW_BROKER_URL",
+            f"sentinel://:{own_server.password}@127.0.0.1:1/0;sentinel://127.0.0.1:{port}",
+        )
+        found = examined(cli, redis_url)
+        signs = VitalSigns("w@test", phase=Phase.WORKING, slots=2, children=2, queues=("turns",))
+        Vitals(Scripts(connect(redis_url))).say(signs)
+        one = cli.run("doctor", "--node", "w@test")
+    assert found["broker"]["grade"] == "ok"
+    assert f"127.0.0.1:{port}/messages" in found["broker"]["sentence"]
+    assert "turns 2" in found["queues"]["sentence"]
+    assert (one.code, "w@test is well" in one.out) == (0, True)

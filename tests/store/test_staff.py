@@ -225,3 +225,18 @@ def test_the_second_look_tells_how_things_are_now() -> None:
         return staff(replace(WELL, at=NOW - for_ms), present={"w1@a": 4})
 
     assert "for 7 s" in troubled(silent(6_000), silent(7_000))["parents"].sentence
+
+
+@pytest.mark.parametrize("unclaimed", [0, 3])
+def test_where_nobody_serves_nothing_is_said_of_those_who_would(unclaimed: int) -> None:
+    starting = replace(WELL, phase=Phase.STARTING, queues=(), children=0)
+    found = judged(staff(starting, present={}, unclaimed=unclaimed))
+    nobody = "not judged: no worker is ready for calls"
+    assert {found[name].sentence for name in ("children", "consumers")} == {nobody}
+    assert found["capacity"].sentence == f"{nobody}, and {unclaimed or 'no'} calls want a reply"
+
+
+def test_children_that_are_not_ready_for_a_moment_are_not_counted_as_ready() -> None:
+    found = judged(staff(replace(WELL, children=0, short_ms=900), in_work=1))
+    assert found["children"].sentence == "not judged: no worker is ready for calls"
+    assert "and 1 calls want a reply" in found["capacity"].sentence
