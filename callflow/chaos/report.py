@@ -64,6 +64,7 @@ def page(testimony: Testimony, verdict: Verdict) -> str:
     template = resources.files("callflow.chaos").joinpath("report.html")
     return Template(template.read_text(encoding="utf-8")).substitute(
         title=escape(_headline(verdict)),
+        seed=str(verdict.seed),
         mood="good" if verdict.good else "bad",
         facts=escape(facts),
         replay=escape(verdict.replay),
@@ -101,6 +102,8 @@ def _call(testimony: Testimony, caller: Caller, faults: Sequence[Fault]) -> str:
 def _headline(verdict: Verdict) -> str:
     if verdict.good:
         return "every promise was kept"
+    if verdict.untried:
+        return "nothing was tried: nobody said a word"
     numbers = ", ".join(str(number) for number in verdict.broken)
     few = len(verdict.broken) == 1
     return f"promise{'' if few else 's'} {numbers} {'was' if few else 'were'} broken"

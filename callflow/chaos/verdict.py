@@ -81,8 +81,13 @@ class Verdict:
 
     @property
     def good(self) -> bool:
-        """True when every promise was kept."""
-        return not self.faults
+        """True when every promise was kept, which nobody can say where nobody spoke."""
+        return not self.faults and not self.untried
+
+    @property
+    def untried(self) -> bool:
+        """True when no promise was put to the test, nor broken by itself: nobody said a word."""
+        return not self.faults and not self.turns
 
     def count(self, *kinds: Kind) -> int:
         """How many faults are of these kinds."""

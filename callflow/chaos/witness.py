@@ -8,16 +8,33 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, Self
+from typing import Any, Final, Literal, Self
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from callflow.chaos.plan import unknown
+from callflow.errors import CallflowError
 from callflow.phone.report import CallReport
 from callflow.responder.counted import code_of
 from callflow.store.journal import JournalEntry
+
+MOST: Final = 1e15
+"""More than any number of a testimony: the largest ones are Unix times in ms."""
+
+MOST_S: Final = 1e5
+"""More than any time since a run began: it lasts a day, and some minutes."""
+
+
+class NoTestimony(CallflowError):
+    """What was read is nothing that a run has told; nothing was judged."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        self.source = source
+        self.reason = reason
+        super().__init__(f"{source} is no testimony of callflow chaos: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +134,58 @@ class Testimony:
         return _adapter().dump_json(self).decode()
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """What `to_json` wrote. Raises pydantic's ValidationError for anything else."""
-        found = _adapter().validate_json(text)
+    def from_json(cls, text: str | bytes, source: str = "this") -> Self:
+        """What `to_json` wrote. Raises NoTestimony, which names `source`, for anything else, with
+        the first reason: also for numbers and strikes that no run can have."""
+        try:
+            found = _adapter().validate_json(text)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = _path(first["loc"])
+            reason = f"{where}: {first['msg']}" if where else first["msg"]
+            raise NoTestimony(source, reason) from error
         assert isinstance(found, cls)
+        if flaw := _flaw(found):
+            raise NoTestimony(source, flaw)
         return found
 
 
 @cache
 def _adapter() -> TypeAdapter[Testimony]:
     return TypeAdapter(Testimony)
+
+
+def _flaw(told: Testimony) -> str | None:
+    """The first thing that no run can have, as a sentence."""
+    for at, number in _numbers(_adapter().dump_python(told)):
+        most = MOST_S if str(at[-1]).endswith(("_s", "seconds")) else MOST
+        # Any whole number is a seed. The comparison is false for NaN as well.
+        if at != ("conditions", "seed") and not 0 <= number <= most:
+            return f"{_path(at)}: no number from 0 to {most:.0e}"
+    for name in ("seconds", "speed", "letters_per_s"):
+        if getattr(told.conditions, name) == 0:
+            return f"conditions.{name}: with 0 nobody can have spoken"
+    for index, caller in enumerate(told.callers):
+        if abs(told.offset_s(caller.report)) > MOST_S:
+            return f"callers.{index}.report.began_at: in another run than this one"
+    for index, strike in enumerate(told.strikes):
+        if unknown((strike.kind,)):
+            return f"strikes.{index}.kind: there is no strike called {strike.kind[:40]!r}"
+    return None
+
+
+def _numbers(found: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[Any, ...], float]]:
+    """Every number, and where it stands."""
+    if isinstance(found, (int, float)):
+        yield at, found
+    elif isinstance(found, Mapping):
+        for key, value in found.items():
+            yield from _numbers(value, (*at, key))
+    elif isinstance(found, (list, tuple)):
+        for index, value in enumerate(found):
+            yield from _numbers(value, (*at, index))
+
+
+def _path(at: tuple[str | int, ...]) -> str:
+    """What stands in a file must not move the cursor of whoever reads of it."""
+    return ".".join(str(part)[:64].encode("unicode_escape").decode() for part in at)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +14,7 @@ import typer
 
 from callflow.chaos.plan import KINDS, Plan, unknown
 from callflow.cli import screen
+from callflow.cli.failure import INTERRUPTED
 from callflow.errors import CallflowError
 
 if TYPE_CHECKING:
@@ -24,21 +28,40 @@ PROMISE_BROKEN = 1
 MACHINE_FAILED = 3
 
 _PLAN = Plan()
+_WITH_JUDGE = {"judge", "report", "testimony", "as_json"}
+"""The parameters that mean something where nothing is run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What is read instead of a run, and what is written of it."""
+
+    judge: Path | None
+    report: Path | None
+    testimony: Path | None
 
 
 def chaos(
+    ctx: typer.Context,
     seed: Annotated[
         int, typer.Option(help="The same seed gives the same callers and strikes.")
     ] = _PLAN.seed,
     seconds: Annotated[
-        float, typer.Option(min=1, max=86_400, help="For how long callers call and are struck.")
+        float,
+        typer.Option(
+            min=1,
+            max=86_400,
+            help="For how long callers call and are struck. A run lasts up to 40 s longer: to "
+            "start, and until the last calls have settled.",
+        ),
     ] = _PLAN.seconds,
     calls: Annotated[int, typer.Option(min=1, max=1000, help="Calls at once.")] = _PLAN.calls,
     strikes: Annotated[
         str, typer.Option(help="Kinds of strikes, separated by commas.", show_default="all")
     ] = "all",
     every: Annotated[
-        float, typer.Option(min=0, help="Seconds between strikes, on average.")
+        float,
+        typer.Option(min=0.01, max=86_400, help="Seconds between strikes, on average."),
     ] = _PLAN.every_s,
     min_replicas: Annotated[
         int, typer.Option(min=0, max=1, help="Replicas that must have a write: there is one.")
@@ -55,46 +78,119 @@ def chaos(
     """Strike servers, processes and networks under calls, and judge what the callers heard.
 
     A stack of its own, with real servers, processes and signals. Ends with 0 where every promise
-    was kept, 1 where one was broken, and 3 where the machine itself failed.
+    was kept, 1 where one was broken, 3 where the machine itself failed, a file could not be
+    written or nothing was tried, and 130 where it was interrupted.
     """
+    kinds = _kinds(strikes)
+    files = _Files(judge, report, testimony)
+    _refuse_unusable(files, ctx)
     plan = Plan(
         seed=seed,
         seconds=seconds,
         calls=calls,
-        strikes=_kinds(strikes),
+        strikes=kinds,
         every_s=every,
         min_replicas=min_replicas,
         logs=logs,
     )
-    # A run that is told to end ends its servers and processes first, as with Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    out = screen.console(sys.stderr if as_json else None)
-    try:
-        told = _kept(judge) if judge is not None else _seen(plan, out)
-        verdict = _judged(told, report, testimony)
-    except CallflowError as error:
-        typer.echo(f"callflow: {error}", err=True)
-        raise typer.Exit(MACHINE_FAILED) from error
-    except Exception as error:
-        # Python would end with 1, which says that a promise was broken.
-        out.print_exception()
-        raise typer.Exit(MACHINE_FAILED) from error
-    _show(verdict, told, out)
-    if as_json:
-        print(verdict.as_json())
-    raise typer.Exit(0 if verdict.good else PROMISE_BROKEN)
+    raise typer.Exit(_ending(plan, files, as_json))
 
 
 def _kinds(names: str) -> tuple[str, ...]:
     if names == "all":
         return tuple(KINDS)
     asked = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    known = f"known are all, {', '.join(KINDS)}"
+    if not asked:
+        raise typer.BadParameter(
+            f"a run without strikes shows nothing, name one or more: {known}",
+            param_hint="--strikes",
+        )
     if wrong := unknown(asked):
         raise typer.BadParameter(
-            f"there is no strike called {', '.join(wrong)}: known are all, {', '.join(KINDS)}",
+            f"there is no strike called {screen.plain(', '.join(wrong))}: {known}",
             param_hint="--strikes",
         )
     return asked
+
+
+def _refuse_unusable(files: _Files, ctx: typer.Context) -> None:
+    """Before anything is started: nobody shall wait for a run that cannot be told afterwards."""
+    if files.judge is not None:
+        for parameter in ctx.command.params:
+            source = ctx.get_parameter_source(parameter.name or "")
+            if source and source.name == "COMMANDLINE" and parameter.name not in _WITH_JUDGE:
+                raise typer.BadParameter(
+                    f"nothing is run where --judge judges what was kept: leave out "
+                    f"{parameter.opts[0]}",
+                    param_hint="--judge",
+                )
+    taken = {} if files.judge is None else {files.judge.resolve(): "--judge"}
+    for option, path in (("--testimony", files.testimony), ("--report", files.report)):
+        if path is None:
+            continue
+        if other := taken.get(path.resolve()):
+            raise typer.BadParameter(
+                f"{path} is the file of {other} already: name another one", param_hint=option
+            )
+        taken[path.resolve()] = option
+        _refuse_unwritable(path, option)
+
+
+def _refuse_unwritable(path: Path, option: str) -> None:
+    new = not os.path.lexists(path)
+    try:
+        # Only the system knows all that can be in the way, such as quotas and long names.
+        with path.open("ab"):
+            pass
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{path} cannot be written ({error.strerror}): it must be a file that may be written, "
+            "or a new one in a directory that exists and may be written",
+            param_hint=option,
+        ) from error
+
+
+def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
+    """Do all of it, and tell the exit code."""
+    from callflow.chaos.judge import judge
+    from callflow.chaos.report import page
+
+    # A run that is told to end ends its servers and processes first, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    out = screen.console(sys.stderr if as_json else None)
+    told: Testimony | None = None
+    verdict: Verdict | None = None
+    try:
+        told = _kept(files.judge) if files.judge is not None else _seen(plan, out)
+        # First of all, so that a judge who stumbles can be asked again.
+        written = [_write(files.testimony, told.to_json)]
+        verdict = judge(told)
+        _show(verdict, told, out, as_json)
+        written.append(_write(files.report, lambda: page(told, verdict)))
+    except KeyboardInterrupt:
+        typer.echo(f"callflow: {_interrupted(told, verdict)}", err=True)
+        return INTERRUPTED
+    except CallflowError as error:
+        typer.echo(f"callflow: {error}", err=True)
+        return MACHINE_FAILED
+    except Exception:
+        # Python would end with 1, which says that a promise was broken.
+        out.print_exception()
+        return MACHINE_FAILED
+    if not all(written) or verdict.untried:
+        return MACHINE_FAILED
+    return 0 if verdict.good else PROMISE_BROKEN
+
+
+def _interrupted(told: Testimony | None, verdict: Verdict | None) -> str:
+    if verdict is not None:
+        return "interrupted: the report was not finished"
+    if told is not None:
+        return "interrupted: nothing was judged"
+    return "interrupted: nothing was judged, and what was heard so far was dropped"
 
 
 def _seen(plan: Plan, out: Console) -> Testimony:
@@ -116,27 +212,37 @@ def _words(progress: Progress, plan: Plan) -> str:
 
 
 def _kept(path: Path) -> Testimony:
-    from callflow.chaos.witness import Testimony
+    from callflow.chaos.witness import NoTestimony, Testimony
 
-    return Testimony.from_json(path.read_bytes())
-
-
-def _judged(told: Testimony, report: Path | None, testimony: Path | None) -> Verdict:
-    from callflow.chaos.judge import judge
-    from callflow.chaos.report import page
-
-    # First of all, so that a judge who stumbles can be asked again.
-    if testimony is not None:
-        testimony.write_text(told.to_json(), encoding="utf-8")
-    verdict = judge(told)
-    if report is not None:
-        report.write_text(page(told, verdict), encoding="utf-8")
-    return verdict
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise NoTestimony(str(path), f"it cannot be read ({error.strerror})") from error
+    return Testimony.from_json(text, str(path))
 
 
-def _show(verdict: Verdict, told: Testimony, out: Console) -> None:
+def _write(path: Path | None, content: Callable[[], str]) -> bool:
+    """False, and a sentence for people, where `path` could not be written."""
+    if path is None:
+        return True
+    try:
+        path.write_text(content(), encoding="utf-8")
+    except OSError as error:
+        typer.echo(
+            f"callflow: {path} could not be written ({error.strerror}): what is in it is not whole",
+            err=True,
+        )
+        return False
+    return True
+
+
+def _show(verdict: Verdict, told: Testimony, out: Console, as_json: bool) -> None:
     from callflow.chaos.report import harmed, summary
 
     out.print(summary(verdict))
     if verdict.harmed:
         out.print(harmed(told, verdict))
+    if as_json:
+        print(verdict.as_json(), flush=True)
+    if verdict.untried:
+        typer.echo("callflow: nothing was tried: nobody said a word", err=True)

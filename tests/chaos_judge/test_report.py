@@ -112,9 +112,23 @@ def test_the_overview_has_a_row_for_each_call() -> None:
     assert len([one for one in drawn(svg).iter() if one.tag.endswith("circle")]) == 1
 
 
-def test_an_empty_run_can_be_drawn() -> None:
-    testimony = run_of()
-    assert "every promise was kept" in report.page(testimony, judge(testimony))
+@pytest.mark.parametrize("talks", [(), (Talk(),)], ids=["no call", "no turn"])
+def test_a_run_in_which_nobody_spoke_can_be_drawn_and_kept_no_promise(
+    talks: tuple[Talk, ...],
+) -> None:
+    testimony = run_of(talks)
+    verdict = judge(testimony)
+    page = report.page(testimony, verdict)
+    assert verdict.untried
+    assert not verdict.good
+    assert "nothing was tried: nobody said a word" in page
+    assert "every promise was kept" not in page
+
+
+def test_the_title_of_the_page_names_the_seed() -> None:
+    testimony = harmed_run()
+    page = report.page(testimony, judge(testimony))
+    assert "<title>callflow chaos, seed 7: promise 7 was broken</title>" in page
 
 
 @pytest.mark.parametrize("told", ["page", "text", "summary"])

@@ -55,7 +55,7 @@ def test_a_takeover_is_timed_from_the_signal_to_the_next_claim() -> None:
     assert verdict.takeover_s == Percentiles(1, 0.4, 0.4, 0.4, 0.4)
     assert verdict.per_kind["worker-kill"].takeover_s.p99 == 0.4
     assert verdict.per_kind["worker-kill"].bound_s == 1.5
-    assert verdict.good
+    assert not verdict.faults
 
 
 def test_a_worker_that_hands_back_is_timed_from_then_on() -> None:
@@ -84,7 +84,7 @@ def test_what_the_strike_did_not_hit_is_no_takeover(lines: tuple[JournalEntry, .
 )
 def test_a_takeover_beyond_its_bound_is_late(kind: str, within_ms: int) -> None:
     struck = [strike(kind)]
-    assert judge(run_of(strikes=struck, journals={"CA0": taken_over(within_ms)})).good
+    assert not judge(run_of(strikes=struck, journals={"CA0": taken_over(within_ms)})).faults
     verdict = judge(run_of(strikes=struck, journals={"CA0": taken_over(within_ms + 1)}))
     assert [fault.kind for fault in verdict.faults] == [Kind.LATE_TAKEOVER]
     assert verdict.broken == (3,)
@@ -100,8 +100,8 @@ def test_a_turn_that_only_a_human_took_from_its_dead_worker_was_taken_over_late(
 def test_a_takeover_may_take_longer_while_the_sweep_is_struck_too() -> None:
     killed = strike()
     swept = strike("beat-kill", 4.0, victims=("beat1",), until_s=6.0)
-    assert judge(run_of(strikes=[killed, swept], journals={"CA0": taken_over(3400)})).good
-    assert not judge(run_of(strikes=[killed, swept], journals={"CA0": taken_over(3600)})).good
+    assert not judge(run_of(strikes=[killed, swept], journals={"CA0": taken_over(3400)})).faults
+    assert judge(run_of(strikes=[killed, swept], journals={"CA0": taken_over(3600)})).faults
 
 
 def unclaimed(after_ms: int, taken: str = "claimed") -> tuple[JournalEntry, ...]:
@@ -113,7 +113,7 @@ def unclaimed(after_ms: int, taken: str = "claimed") -> tuple[JournalEntry, ...]
 def test_a_turn_whose_message_was_lost_is_taken_up_within_its_bound(taken: str) -> None:
     forgot = [strike("broker-empty", victims=("broker",))]
     verdict = judge(run_of(strikes=forgot, journals={"CA0": unclaimed(3000, taken)}))
-    assert verdict.good
+    assert not verdict.faults
     assert verdict.per_kind["broker-empty"].takeover_s.max == 3.0
     verdict = judge(run_of(strikes=forgot, journals={"CA0": unclaimed(3001, taken)}))
     assert [fault.kind for fault in verdict.faults] == [Kind.LATE_TAKEOVER]
@@ -123,9 +123,9 @@ def test_a_turn_whose_message_was_lost_is_taken_up_within_its_bound(taken: str) 
 def test_a_server_that_is_away_is_waited_for(kind: str) -> None:
     away = [strike(kind, victims=("broker",), until_s=7.0)]
     verdict = judge(run_of(strikes=away, journals={"CA0": unclaimed(5000)}))
-    assert verdict.good
+    assert not verdict.faults
     assert verdict.per_kind[kind].takeover_s.max == verdict.per_kind[kind].bound_s == 3.0
-    assert not judge(run_of(strikes=away, journals={"CA0": unclaimed(5001)})).good
+    assert judge(run_of(strikes=away, journals={"CA0": unclaimed(5001)})).faults
 
 
 def test_a_turn_that_somebody_had_when_the_broker_forgot_is_none_of_its() -> None:
@@ -171,7 +171,7 @@ LOSSY = strike("failover-lossy", 1.0, victims=("server",), until_s=2.0, loses_wr
 
 def test_a_loss_that_was_allowed_and_told_is_detected_and_no_fault() -> None:
     verdict = judge(run_of([lossy_call()], strikes=[LOSSY]))
-    assert verdict.good
+    assert not verdict.faults
     assert verdict.detected == 1
 
 
@@ -246,7 +246,7 @@ def test_a_poisoned_turn_that_is_never_answered_is_two_faults() -> None:
 
 def test_poison_is_no_takeover_to_be_timed() -> None:
     poison = strike("poison", 5.0, call_sid="CA0")
-    assert judge(run_of(strikes=[poison], journals={"CA0": taken_over(9000)})).good
+    assert not judge(run_of(strikes=[poison], journals={"CA0": taken_over(9000)})).faults
 
 
 def test_a_key_without_a_lifetime_and_a_process_that_fell_are_faults_of_the_whole() -> None:

@@ -13,33 +13,59 @@ from callflow.chaos import run, witness
 from callflow.chaos.judge import judge
 from callflow.chaos.run import ChaosFailed
 from callflow.cli import app
-from tests.chaos_judge.testimonies import CONDITIONS
+from tests.chaos_judge.testimonies import Talk, clean_call, run_of
 
 KEYS = {
     *("strikes", "per_kind", "lost", "repeated", "out_of_order", "silence_s", "takeover_s"),
     *("promises", "seed", "replay"),
 }
 
-KEPT = witness.Testimony(CONDITIONS, 1000.0, ())
-BROKEN = witness.Testimony(CONDITIONS, 1000.0, (), leaked=("callflow:x",))
+KEPT = run_of([clean_call()])
+BROKEN = run_of([clean_call()], leaked=("callflow:x",))
 
 
 def chaos(*args: str) -> Result:
     return CliRunner().invoke(app, ["chaos", *args])
 
 
+def words_of(ran: Result) -> str:
+    """What is said on stderr, without the frame around it."""
+    return " ".join(ran.stderr.replace("│", " ").split())
+
+
+@pytest.fixture(autouse=True)
+def _no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What should have been refused fails at once, and starts no servers."""
+
+    def began(*_: Any) -> witness.Testimony:
+        raise AssertionError("a run was begun")
+
+    monkeypatch.setattr(run, "run", began)
+
+
 def test_an_unknown_strike_is_refused_with_those_that_are_known() -> None:
     ran = chaos("--strikes", "worker-kill,earthquake")
 
     assert ran.exit_code == 2
-    words = " ".join(ran.stderr.replace("│", " ").split())
-    assert "there is no strike called earthquake" in words
-    assert "broker-freeze" in words
+    assert "there is no strike called earthquake" in words_of(ran)
+    assert "broker-freeze" in words_of(ran)
+
+
+@pytest.mark.parametrize("names", ["", ",", " , "])
+def test_a_run_without_strikes_is_refused(names: str) -> None:
+    ran = chaos("--strikes", names)
+
+    assert ran.exit_code == 2
+    assert "name one or more" in words_of(ran)
 
 
 @pytest.mark.parametrize(
     "args",
-    [("--calls", "0"), ("--seconds", "0"), ("--every", "-1"), ("--min-replicas", "2")],
+    [
+        *(("--calls", "0"), ("--seconds", "0"), ("--every", "-1"), ("--min-replicas", "2")),
+        *(("--seconds", "nan"), ("--seconds", "inf")),
+        *(("--every", "nan"), ("--every", "inf"), ("--every", "0")),
+    ],
     ids=" ".join,
 )
 def test_what_makes_no_run_is_refused(args: tuple[str, ...]) -> None:
@@ -72,13 +98,6 @@ def test_without_json_the_last_line_is_for_people(tmp_path: Path) -> None:
     assert "{" not in ran.stdout.splitlines()[-1]
 
 
-def test_a_file_that_is_no_testimony_is_the_machines_failure(tmp_path: Path) -> None:
-    kept = tmp_path / "kept.json"
-    kept.write_text("[]")
-
-    assert chaos("--judge", str(kept)).exit_code == 3
-
-
 def test_a_run_is_kept_before_it_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "run", lambda plan, watcher: BROKEN)
     kept = tmp_path / "kept.json"
@@ -103,3 +122,34 @@ def test_a_machine_that_failed_does_not_say_that_a_promise_was_broken(
     assert ran.exit_code == 3
     assert str(error) in ran.stderr
     assert ran.stdout == ""
+
+
+def test_ctrl_c_says_that_nothing_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> witness.Testimony:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "run", interrupted)
+
+    ran = chaos("--json")
+
+    assert ran.exit_code == 130
+    words = "interrupted: nothing was judged, and what was heard so far was dropped"
+    assert words in ran.stderr
+    assert ran.stdout == ""
+
+
+@pytest.mark.parametrize("talks", [(), (Talk(),)], ids=["no call", "no turn"])
+def test_where_nobody_spoke_nothing_was_tried(
+    talks: tuple[Talk, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "run", lambda plan, watcher: run_of(talks))
+
+    ran = chaos("--json")
+
+    assert ran.exit_code == 3
+    assert "nothing was tried: nobody said a word" in ran.stderr
+    assert json.loads(ran.stdout)["good"] is False
+
+
+def test_the_help_tells_that_a_run_lasts_longer_than_it_is_told_to() -> None:
+    assert "up to 40 s longer" in " ".join(chaos("--help").stdout.replace("│", " ").split())

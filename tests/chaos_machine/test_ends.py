@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from callflow.cli.failure import INTERRUPTED
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180)]
@@ -35,8 +36,13 @@ def test_nothing_is_left_behind(number: signal.Signals, tmp_path: Path) -> None:
 
     wait_until(lambda: not _processes_of(tmp_path), "processes are left", within_s=60)
     wait_until(lambda: not list(tmp_path.iterdir()), "files are left", within_s=20)
+    words = chaos.stdout.read()
     chaos.stdout.close()
-    chaos.wait(20)
+    ended = chaos.wait(20)
+    if number is not signal.SIGKILL:
+        assert "interrupted: nothing was judged" in words
+        assert "Traceback" not in words
+        assert ended == INTERRUPTED
 
 
 def _processes_of(folder: Path) -> list[int]:
