@@ -28,7 +28,7 @@ def chaos(folder: Path, *arguments: str) -> dict[str, Any]:
     return verdict
 
 
-@pytest.mark.chaos
+@pytest.mark.night
 def test_under_all_strikes_every_promise_is_kept(tmp_path: Path) -> None:
     verdict = chaos(tmp_path, "--seconds", "20", "--calls", "8")
 
@@ -37,7 +37,7 @@ def test_under_all_strikes_every_promise_is_kept(tmp_path: Path) -> None:
     assert verdict["silence_s"]["max"] <= 4
 
 
-@pytest.mark.chaos
+@pytest.mark.night
 def test_with_a_replica_that_must_have_it_a_lossy_failover_loses_nothing(tmp_path: Path) -> None:
     verdict = chaos(
         tmp_path,

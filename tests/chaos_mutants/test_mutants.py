@@ -42,7 +42,7 @@ def verdicts(
             future.cancel()
 
 
-@pytest.mark.chaos
+@pytest.mark.night
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", RUNS)
 def test_callflow_as_it_is_keeps_every_promise(name: str, verdicts: Verdicts) -> None:
@@ -52,7 +52,7 @@ def test_callflow_as_it_is_keeps_every_promise(name: str, verdicts: Verdicts) ->
     assert set(verdict["per_kind"]) == set(RUNS[name].strikes.split(","))
 
 
-@pytest.mark.chaos
+@pytest.mark.night
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_promise_that_is_broken_on_purpose_is_found_broken(name: str, verdicts: Verdicts) -> None:
