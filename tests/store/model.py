@@ -85,7 +85,7 @@ class ModelCall:
 
     def rewake(self, now: int) -> bool:
         """True when the owed turn's message counts as lost, and another one is sent."""
-        if self.holder is not None or not self.owed:
+        if self.holder is not None or not self.owed or self.state is CallState.COMPLETE:
             self.due = None
             return False
         if self.due is not None and self.due > now:
@@ -117,7 +117,10 @@ class ModelCall:
         if refusal := self._not_mine(Event.DRAFT, fence):
             self.refused += 1
             return refusal
-        self.draft = (turn, text)
+        known = self.draft[1] if self.draft and self.draft[0] == turn else ""
+        # A shorter one is a copy that the network delivers late; letters count by their bytes.
+        if len(text.encode()) >= len(known.encode()):
+            self.draft = (turn, text)
         return "noted"
 
     def understand(self, fence: int, turn: int) -> str:
