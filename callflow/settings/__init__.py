@@ -15,8 +15,6 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -28,6 +26,7 @@ from pydantic import (
 from callflow.call.deadline import Timing
 from callflow.call.limits import FRAMES_PER_S_MOST, OPEN_CALLS_MOST, THREAD_MOST_ENTRIES
 from callflow.errors import SettingsError
+from callflow.settings.people import PeopleSettings
 from callflow.store.queue_address import refuse_broken
 from callflow.store.script import connect
 
@@ -48,10 +47,8 @@ QUEUE_SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
 """What kombu calls them; it has no transport for a cluster."""
 
 
-class Settings(BaseModel):
+class Settings(PeopleSettings):
     """What one deployment is configured to do; every process of it must have the same."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     redis_url: str | None = None
     """Where the calls are. None: an embedded server, where the command starts one."""
