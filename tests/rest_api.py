@@ -21,11 +21,14 @@ class Asked:
 
 @dataclass
 class RestApi:
-    """`refuse`: status and Twilio code of every answer to come, None to do what is asked."""
+    """`refuse`: status and Twilio code of every answer to come, None to do what is asked. `lines`:
+    where the calls stand that it knows."""
 
     url: str
     asked: list[Asked] = field(default_factory=list)
     refuse: tuple[int, int] | None = None
+    lines: dict[str, str] = field(default_factory=dict)
+    looked_at: list[str] = field(default_factory=list)
 
     @property
     def rung(self) -> list[str]:
@@ -53,6 +56,15 @@ def rest_api() -> Iterator[RestApi]:
                 self._say(status, {"code": code, "message": "refused", "status": status})
             else:
                 self._say(201, {"sid": leg or f"CA{len(api.asked):032x}", "status": "queued"})
+
+        def do_GET(self) -> None:
+            leg = self.path.rsplit("/", 1)[1].removesuffix(".json")
+            api.looked_at.append(leg)
+            if api.refuse is not None or leg not in api.lines:
+                status, code = api.refuse or (404, 20404)
+                self._say(status, {"code": code, "message": "refused", "status": status})
+            else:
+                self._say(200, {"sid": leg, "status": api.lines[leg]})
 
         def _say(self, status: int, answer: dict[str, object]) -> None:
             body = json.dumps(answer).encode()

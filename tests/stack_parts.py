@@ -72,6 +72,15 @@ class Running:
             within_s=30,
         )
 
+    def wait_until_presence_counts(self) -> None:
+        """Until the server is old enough for an absent subscription to prove a death: before that,
+        as after a failover, a dead worker is known by its silence alone, and later."""
+        young_s = self.parts.timing.resubscribe_ms / 1000
+        wait_until(
+            lambda: int(self.parts.client.info("server")["uptime_in_seconds"]) >= young_s,
+            "the server's clock stands",
+        )
+
     def watchdog_sweeps(self) -> bool:
         """True when the last sweep was the watchdog's own and not an understudy's."""
         sweep = self.parts.leases.last_sweep()

@@ -40,6 +40,9 @@ LAST_CALLS_S: Final = 120.0
 ENDED_S: Final = 15.0
 """For the record of every call to be complete once its caller has gone."""
 
+LINE_CHECK_S: Final = 5.0
+"""A failover may take the end of a call with it: found well before that."""
+
 TICK_S: Final = 0.25
 
 STALL_S: Final = 0.5
@@ -251,6 +254,7 @@ def _env(plan: Plan, servers: Servers, line: Line, clocks: Path) -> dict[str, st
         "CALLFLOW_PACE_S": str(plan.pace_s),
         "CALLFLOW_RETRIEVAL": "lexical",
         "CALLFLOW_STALE_AFTER_S": str(plan.stale_after_s),
+        "CALLFLOW_LINE_CHECK_S": str(LINE_CHECK_S),
         "CALLFLOW_SPEECH_LETTERS_PER_S": str(LETTERS_PER_S * plan.speed),
         **line.env,
         "CALLFLOW_SITES": str(resources.files("callflow.chaos") / "sites.yaml"),

@@ -51,6 +51,8 @@ class ShardKeys:
     """by the time at which the ladder of humans goes on: calls for which somebody is to be rung"""
     ended: str
     """by the end: complete calls whose records can still be read"""
+    asked: str
+    """by the time at which the carrier was last to be asked whether a quiet call is still there"""
     swept: str
     """no set, but as SWEPT: in a cluster, where a part of the shards may be gone"""
 
@@ -78,6 +80,7 @@ def _shard(number: int) -> ShardKeys:
         active=f"{base}:active",
         rings=f"{base}:rings",
         ended=f"{base}:ended",
+        asked=f"{base}:asked",
         swept=f"{base}:swept",
     )
 

@@ -52,6 +52,15 @@ class Telephone:
         with self._account.asking(f"moving call {call_sid}", call_sid) as client:
             client.calls(call_sid).update(url=url, method="POST")
 
+    def status(self, call_sid: str) -> str:
+        """Where the call stands, in Twilio's word (`in-progress`, `completed`, …).
+
+        Raises TelephoneError, also for a call that this account knows nothing of: that says nothing
+        about its line.
+        """
+        with self._account.asking(f"asking for call {call_sid}") as client:
+            return str(client.calls(call_sid).fetch().status)
+
     def hang_up(self, call_sid: str) -> None:
         """End the call, also while it rings. Raises CallIsOver if it has ended before."""
         with self._account.asking(f"hanging up call {call_sid}", call_sid) as client:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from starlette.applications import Starlette
@@ -22,6 +22,7 @@ from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.store.calls import CallStore
+from callflow.store.quiet_lines import QuietLines
 from callflow.store.replies import Replies
 from callflow.store.script import Replicas, Scripts, connect
 from callflow.store.snapshot import Snapshots
@@ -30,7 +31,7 @@ from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
 from callflow.twilio.urls import signed_url, socket_url
 from callflow.understanding.danger import dangers
-from callflow.web import arrival, back, ending, health, hook, humans, relay, voice
+from callflow.web import arrival, back, ending, health, hook, humans, quiet, relay, voice
 from callflow.web.addresses import Addresses
 from callflow.web.desk import Desk
 from callflow.web.hook import Hook
@@ -95,7 +96,7 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
                     Addresses(base),
                 )
                 fitness = health.Health(scripts, settings.timing, desk)
-                async with fitness.watching():
+                async with fitness.watching(), _asking(party, telephone, scripts):
                     yield {"party": party, "gate": gate, "health": fitness}
             desk.close()
 
@@ -109,6 +110,17 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
             Route("/health", health.health),
         ],
         lifespan=lifespan,
+    )
+
+
+def _asking(
+    party: Party, telephone: Telephone | None, scripts: Scripts
+) -> AbstractAsyncContextManager[None]:
+    """Quiet lines are asked for, where there is a carrier to ask."""
+    if telephone is None:
+        return nullcontext()
+    return quiet.asking(
+        party, telephone, QuietLines(scripts, round(party.settings.line_check_s * 1000))
     )
 
 

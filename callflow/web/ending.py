@@ -18,12 +18,15 @@ RETRY_S = 0.25
 
 async def ended(party: Party, hook: Hook) -> Twiml:
     """The line is closed: the call ends in whatever state it is, and nobody is rung for it."""
-    sid = hook.call_sid
-    status = hook.fields.get("CallStatus", "")
-    outcome = "hung_up" if status in ("completed", "") else status.replace("-", "_")
-    await _ended(party, sid, outcome)
-    await party.desk.errand(party.ringing.call_off, sid)
+    await end(party, hook.call_sid, hook.fields.get("CallStatus", ""))
     return party.answers(hook).hang_up()
+
+
+async def end(party: Party, call_sid: str, status: str) -> None:
+    """The carrier says that the line of this call is closed. Raises StoreError."""
+    outcome = "hung_up" if status in ("completed", "") else status.replace("-", "_")
+    await _ended(party, call_sid, outcome)
+    await party.desk.errand(party.ringing.call_off, call_sid)
 
 
 async def _ended(party: Party, call_sid: str, outcome: str) -> None:

@@ -147,6 +147,7 @@ class TestWithRealWorkers:
         with running(
             tmp_path, workers=1, slots=2, responder="counted", pace_s="0.7", sweep_interval_s="0.1"
         ) as run:
+            run.wait_until_presence_counts()
             freed_s = []
             for number in range(1, 7):
                 run.caller_says(_sid(number), 1, "we are stuck please help")

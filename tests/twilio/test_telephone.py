@@ -34,6 +34,7 @@ REQUESTS: dict[str, Callable[[Telephone], object]] = {
     "ring": ring,
     "redirect": lambda telephone: telephone.redirect("CA1", JOIN),
     "hang_up": lambda telephone: telephone.hang_up("CA1"),
+    "status": lambda telephone: telephone.status("CA1"),
 }
 each_request = pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 
@@ -41,6 +42,22 @@ each_request = pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUES
 def told(error: BaseException) -> str:
     """Everything that a log or a traceback would show."""
     return "".join(traceback.format_exception(error)) + repr(error)
+
+
+def test_the_carrier_tells_where_a_call_stands(api: RestApi, telephone: Telephone) -> None:
+    api.answers(200, sid="CA1", status="in-progress")
+    assert telephone.status("CA1") == "in-progress"
+    assert (api.last.method, api.last.path) == ("GET", f"{CALLS}/CA1.json")
+
+
+def test_a_call_that_the_account_does_not_know_is_not_said_to_be_over(
+    api: RestApi, telephone: Telephone
+) -> None:
+    """It may be another account's, with somebody in the lift."""
+    api.answers(404, code=20404, message="not found", status=404)
+    with pytest.raises(TelephoneError) as caught:
+        telephone.status("CA1")
+    assert not isinstance(caught.value, CallIsOver)
 
 
 def test_a_human_is_rung_and_the_leg_is_named(api: RestApi, telephone: Telephone) -> None:

@@ -1,0 +1,60 @@
+"""Asks the carrier whether a line is still open in which nothing is said any more.
+
+A hang-up that was lost would otherwise be found hours later. Here and not in a worker: a carrier
+that does not answer must keep no caller from being answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from callflow.errors import StoreError
+from callflow.store.quiet_lines import QuietLines
+from callflow.twilio.account import TelephoneError
+from callflow.twilio.rest import Telephone
+from callflow.web import ending
+from callflow.web.hook import TERMINAL
+from callflow.web.party import Party
+
+LOOK_EVERY_S = 1.0
+
+AT_ONCE = 4
+"""Requests to the carrier: of the threads for errands most are left to those who fetch humans."""
+
+
+@asynccontextmanager
+async def asking(party: Party, telephone: Telephone, lines: QuietLines) -> AsyncIterator[None]:
+    """Look after quiet lines meanwhile."""
+    looking = asyncio.create_task(_look(party, telephone, lines))
+    try:
+        yield
+    finally:
+        looking.cancel()
+
+
+async def _look(party: Party, telephone: Telephone, lines: QuietLines) -> None:
+    few = asyncio.Semaphore(AT_ONCE)
+
+    async def settle(call_sid: str) -> None:
+        async with few:
+            await _settle(party, telephone, call_sid)
+
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        try:
+            quiet = await party.desk.ask(lines.take)
+        except StoreError:
+            continue  # They are as quiet when it is back.
+        await asyncio.gather(*map(settle, quiet))
+
+
+async def _settle(party: Party, telephone: Telephone, call_sid: str) -> None:
+    """End the call if its line is closed. What cannot be told or kept now is asked again."""
+    try:
+        status = await party.desk.errand(telephone.status, call_sid)
+        if status in TERMINAL:
+            await ending.end(party, call_sid, status)
+    except (TelephoneError, StoreError):
+        return

@@ -1,0 +1,65 @@
+"""A hang-up that was lost is found: the carrier is asked about lines that have gone quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from callflow.call.state import CallState
+from tests.exchange import Exchange, open_exchange
+from tests.parts import SID, Parts
+from tests.rest_api import RestApi, rest_api
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def carrier() -> Iterator[RestApi]:
+    with rest_api() as running:
+        yield running
+
+
+@pytest.fixture
+def asking(parts: Parts, redis_url: str, tmp_path: Path, carrier: RestApi) -> Iterator[Exchange]:
+    """A web process that asks after a second in which nothing was said."""
+    with open_exchange(parts, redis_url, tmp_path, api_url=carrier.url, line_check_s=1) as running:
+        yield running
+
+
+def _looks(carrier: RestApi, times: int) -> None:
+    wait_until(lambda: carrier.looked_at.count(SID) >= times, "the carrier was never asked")
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"), [("completed", "hung_up"), ("no-answer", "no_answer")]
+)
+def test_a_call_whose_line_is_closed_ends(
+    asking: Exchange, carrier: RestApi, status: str, outcome: str
+) -> None:
+    carrier.lines[SID] = status
+    asking.line().arrives()
+    over = lambda: asking.parts.record().call_state is CallState.COMPLETE  # noqa: E731
+    wait_until(over, "the call never ended")
+    assert asking.parts.record().outcome == outcome
+
+
+@pytest.mark.leaves_live_calls
+def test_a_call_whose_line_is_open_goes_on_and_is_asked_for_again(
+    asking: Exchange, carrier: RestApi
+) -> None:
+    carrier.lines[SID] = "in-progress"
+    asking.line().arrives()
+    _looks(carrier, 2)
+    assert asking.parts.record().outcome is None
+
+
+@pytest.mark.leaves_live_calls
+@pytest.mark.parametrize("refusal", [(404, 20404), (503, 20503), (401, 20003)])
+def test_a_carrier_that_does_not_know_ends_nothing(
+    asking: Exchange, carrier: RestApi, refusal: tuple[int, int]
+) -> None:
+    carrier.refuse = refusal
+    asking.line().arrives()
+    _looks(carrier, 2)
+    assert asking.parts.record().outcome is None
