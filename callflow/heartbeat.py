@@ -208,9 +208,12 @@ class Heartbeat:
         while not self._closed.is_set():
             began = time.monotonic()
             try:
-                self._presence.keep()
+                try:
+                    self.beat()
+                finally:
+                    # In a cluster it is at a node of its own, which may live on alone.
+                    self._presence.keep()
                 self._present.set()
-                self.beat()
                 silent = False
             except StoreError as error:
                 # Nothing to do but try again: each hold that is not renewed stops trusting itself,
@@ -223,24 +226,31 @@ class Heartbeat:
         self._presence.close()
 
     def beat(self) -> None:
-        """One beat for all leases, in one round trip. Raises StoreError when it did not arrive."""
+        """One beat for all leases, in one round trip. Raises StoreError when a part of it did not
+        arrive, after all that could be done."""
         now = time.monotonic()
         with self._lock:
             holds = list(self._holds)
         if self._expendable and any(h.lost and now - h.lost_at > STUCK_AFTER_S for h in holds):
             # The turn was given away and told to stop, and still sits in the only slot we are.
             os._exit(STUCK_STATUS)
-        self._give_up(holds, now)
+        failures = list(self._give_up(holds, now))
         living = [hold for hold in holds if hold.lost is None]
         for hold, word in zip(
             living, self._store.beat(*(hold.lease for hold in living)), strict=True
         ):
-            if word is Beat.BEATEN:
-                hold.beaten_at = now
-            else:
-                hold.lose(f"the server says: {word}")
+            match word:
+                case Beat.BEATEN:
+                    hold.beaten_at = now
+                case StoreError():
+                    failures.append(word)
+                case _:
+                    hold.lose(f"the server says: {word}")
+        if failures:
+            raise failures[0]
 
-    def _give_up(self, holds: list[Hold], now: float) -> None:
+    def _give_up(self, holds: list[Hold], now: float) -> Iterator[StoreError]:
+        """Why those that could not be given back now were not: the next beat tries again."""
         for hold in holds:
             if hold.lost is None and now >= hold.deadline_at:
                 hold.owing = DEADLINE
@@ -250,6 +260,10 @@ class Heartbeat:
                 hold.lose("the worker ends")
         for hold in holds:
             if hold.owing is not None:
-                hold.give_back(hold.lease, hold.owing)
+                try:
+                    hold.give_back(hold.lease, hold.owing)
+                except StoreError as error:
+                    yield error
+                    continue
                 hold.owing = None
                 hold.settled.set()

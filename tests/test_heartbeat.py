@@ -190,6 +190,28 @@ def test_a_turn_that_could_not_be_given_back_is_given_back_at_the_next_beat(part
     assert tried == [DEADLINE, DEADLINE]
 
 
+def test_a_turn_that_cannot_be_given_back_keeps_no_other_from_being_beaten_for(
+    parts: Parts,
+) -> None:
+    """In a cluster the server of the one may be gone, and that of the other may not."""
+    stuck, living = (_claimed(parts, f"CA{number}") for number in range(2))
+    before = parts.record(living.call_sid).last_heartbeat or 0
+
+    def in_vain(lease: Lease, reason: str) -> None:
+        raise StoreUnavailable("here", "a trial")
+
+    heartbeat = _heartbeat(parts)
+    with (
+        heartbeat.keep(stuck, time.monotonic() - 5.0, in_vain) as lost,
+        heartbeat.keep(living, time.monotonic(), _never),
+    ):
+        wait_until(lambda: parts.snapshots.now_ms() > before, "the clock stands")
+        with pytest.raises(StoreUnavailable):
+            heartbeat.beat()
+        lost.owing = None
+    assert _beaten_since(parts, living, before)
+
+
 def test_a_turn_does_not_end_before_its_call_has_been_given_back(parts: Parts) -> None:
     """A worker that ends does so as soon as its turns have, whatever its heartbeat still does."""
     lease = _claimed(parts)

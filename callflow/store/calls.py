@@ -14,6 +14,8 @@ from pydantic import TypeAdapter
 
 from callflow.call.record import CallRecord, SopChunk
 from callflow.call.state import Event, moves_row
+from callflow.errors import StoreError
+from callflow.store.each import run_each
 from callflow.store.encoding import (
     as_json,
     clock,
@@ -64,8 +66,9 @@ class CallStore(Lines):
         record = CallRecord.model_validate_json(found[0])
         return Claimed(Lease(call_sid, record.fence, worker, claim_id), record)
 
-    def beat(self, *leases: Lease, now_ms: int | None = None) -> list[Beat]:
-        """Renew leases, all in one round trip; one word each, in the same order."""
+    def beat(self, *leases: Lease, now_ms: int | None = None) -> list[Beat | StoreError]:
+        """Renew leases, all in one round trip; one word each, in the same order. What a node of a
+        cluster that is gone could not renew is an error in its place."""
         beats = [
             Invocation(
                 "beat",
@@ -74,7 +77,8 @@ class CallStore(Lines):
             )
             for lease, keys in ((lease, call_keys(lease.call_sid)) for lease in leases)
         ]
-        return [Beat(word) for (word,) in self._scripts.run_all(beats)]
+        told = run_each(self._scripts, beats)
+        return [one if isinstance(one, StoreError) else Beat(one[0]) for one in told]
 
     def note_understood(
         self, lease: Lease, record: CallRecord, *, now_ms: int | None = None

@@ -17,7 +17,7 @@ from callflow.store.encoding import BY_AGENT, BY_HUMAN, FRESH, as_json, entry
 from callflow.store.encoding import alert as alert_json
 from callflow.store.keys import call_keys
 from callflow.store.leases import Leases
-from callflow.store.outcome import Claimed, Lease
+from callflow.store.outcome import Beat, Claimed, Lease
 from callflow.store.script import Client, Scripts
 from tests.protocol.record import Answer, Entry, Record, Request, Text
 
@@ -183,7 +183,9 @@ class RealCall:
         )
 
     def _beat(self, asked: Request, now_ms: int) -> Answer:
-        return Answer(self.store.beat(self._lease(asked), now_ms=now_ms)[0])
+        (word,) = self.store.beat(self._lease(asked), now_ms=now_ms)
+        assert isinstance(word, Beat)
+        return Answer(word)
 
     def _understand(self, asked: Request, now_ms: int) -> Answer:
         record = CallRecord(

@@ -7,13 +7,16 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from redis.crc import key_slot
 
 from callflow.errors import StoreUnavailable
+from callflow.heartbeat import Heartbeat, Hold
 from callflow.store.keys import EPOCH
 from callflow.store.outcome import Claimed
+from callflow.store.presence import Presence
 from callflow.store.replies import Replies
 from callflow.store.script import connect
 from tests.cluster import MASTERS, TestCluster, cluster
@@ -103,6 +106,39 @@ def test_while_a_master_is_gone_the_calls_of_the_others_are_looked_after() -> No
             assert swept is not None, "an understudy would sweep as well, and another, all the time"
             states = {sid: str(parts.record(sid).call_state) for sid in theirs}
             assert states == dict.fromkeys(theirs, "incomplete")
+        parts.close()
+
+
+def test_while_a_master_is_gone_the_turns_at_the_others_are_beaten_for() -> None:
+    with cluster(node_timeout_ms=30_000) as slow, connect(slow.url) as client:
+        parts = Parts(client).patient(beat_ms=100, stale_ms=600_000, turn_ms=600_000)
+        leases = []
+        for number in range(40):
+            parts.store.open(f"CA{number}")
+            parts.store.hear(f"CA{number}", 1, "stuck")
+            claimed = parts.store.claim(f"CA{number}", WORKER, f"claim-{number}")
+            assert isinstance(claimed, Claimed)
+            leases.append(claimed.lease)
+        heartbeat = Heartbeat(parts.store, Presence(client, WORKER), WORKER)
+        with ExitStack() as held:
+            holds = [
+                held.enter_context(heartbeat.keep(lease, time.monotonic(), lambda *_: None))
+                for lease in leases
+            ]
+            heartbeat.start()
+            for gone in range(MASTERS):
+                theirs = [one for one in holds if slow.owner_of(one.lease.call_sid) != gone]
+                assert 0 < len(theirs) < len(leases)
+                slow.servers[gone].kill()
+                struck = time.monotonic()
+
+                def trusted(theirs: list[Hold] = theirs, struck: float = struck) -> bool:
+                    return min(one.beaten_at for one in theirs) > struck
+
+                wait_until(trusted, "their beats wait for the one that is gone", within_s=10)
+                slow.servers[gone].restart()
+                wait_until(slow.settled, "it never came back", within_s=20)
+        heartbeat.close()
         parts.close()
 
 
