@@ -71,7 +71,6 @@ class Caller:
         self._hang_up_in = behaviour.hang_up_in or temper.hangs_up_in
         self._patience_s = behaviour.patience_s or temper.patience_s
         self._longest_s = behaviour.hang_up_after_s or longest_s
-        self._again = frozenset(" ".join(one.split()).casefold() for one in behaviour.say_again)
 
     async def live(self, line: Line) -> None:
         """Until they hang up, or the other side does."""
@@ -141,7 +140,7 @@ class Caller:
     def _asked_again(self, line: Line) -> bool:
         turns = line.ear.report.turns
         last = turns[-1].heard[-1] if turns and turns[-1].heard else None
-        return last is not None and " ".join(last.text.split()).casefold() in self._again
+        return last is not None and line.ear.asks_again(last.text)
 
     async def _lose_patience(self, line: Line, patience_s: float) -> None:
         while not line.over:

@@ -169,7 +169,9 @@ class Carrier:
         sid = call_sid or self._exchange.new_sid("CA")
         fates = self._exchange.fates("caller")
         party: Party
+        say_again: Collection[str] = ()
         if isinstance(person, Behaviour):
+            say_again = person.say_again
             language, fillers = person.language, person.fillers
             temper = fates.temper(person.number_of_turns)
             party = Caller(person, temper, fates.dice("thinks"))
@@ -181,7 +183,7 @@ class Carrier:
         leg = Leg(
             self._exchange,
             identity,
-            Ear(report, fillers, tell),
+            Ear(report, fillers, tell, say_again),
             party,
             self._callbacks(identity, report, fates, self._status_url, ALL),
             fates,

@@ -22,10 +22,17 @@ Tell = Callable[[str, dict[str, object]], None]
 class Ear:
     """Times given and kept are monotonic, s; the report has them from the call's beginning."""
 
-    def __init__(self, report: CallReport, fillers: Collection[str] = (), tell: Tell | None = None):
+    def __init__(
+        self,
+        report: CallReport,
+        fillers: Collection[str] = (),
+        tell: Tell | None = None,
+        say_again: Collection[str] = (),
+    ) -> None:
         self.report = report
         self.began = time.monotonic()
         self._fillers = frozenset(_plain(filler) for filler in fillers)
+        self._again = frozenset(_plain(phrase) for phrase in say_again)
         self._tell = tell
         self._cause: Cause | None = None
         self._since = 0.0
@@ -94,6 +101,10 @@ class Ear:
     def is_filler(self, text: str) -> bool:
         """True for a phrase after which one goes on waiting."""
         return _plain(text) in self._fillers
+
+    def asks_again(self, text: str) -> bool:
+        """True for a phrase that asks for what was said: no answer, and one's turn all the same."""
+        return _plain(text) in self._again
 
     def settle_turn(self) -> None:
         """It is the caller's turn again, or the call is over: what they heard was the answer."""

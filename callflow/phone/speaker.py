@@ -139,7 +139,8 @@ class Speaker:
     def _ended(self) -> None:
         message = self._messages[-1]
         if message.complete:
-            self._hand_over(filler=message.heard.filler)
+            heard = message.heard
+            self._hand_over(filler=heard.filler and not self._ear.asks_again(heard.text))
         elif self._line.awaiting:
             self._ear.owe("mid_reply", since=self._until)
 

@@ -286,6 +286,30 @@ def test_words_that_nobody_reacts_to_are_said_again() -> None:
     asyncio.run(story())
 
 
+def test_who_is_asked_for_what_they_said_says_it_again_at_once() -> None:
+    """Although the phrase is no answer, and they go on waiting after other phrases."""
+    once_more = "Could you say that once more, please?"
+
+    async def talk(websocket: WebSocket) -> None:
+        await prompt(websocket)
+        await speak(websocket, once_more)
+        await prompt(websocket)
+        await speak(websocket, "Now I have it.")
+        await receive(websocket)
+
+    async def story() -> None:
+        line = LiftLine({"/voice/inbound": inbound}, talk)
+        async with carrier_of(line) as carrier:
+            asked = person("help", fillers=(once_more,), say_again=(once_more,))
+            report = await carrier.call(asked)
+        first, second = report.turns
+        assert (first.said, second.said, second.repeated) == ("help", "help", True)
+        assert (first.answered, second.answered) == (False, True)
+        assert not [one for one in report.silences if one.cause == "next"]
+
+    asyncio.run(story())
+
+
 def test_a_caller_whom_nobody_greets_speaks_first() -> None:
     async def talk(websocket: WebSocket) -> None:
         await prompt(websocket)
