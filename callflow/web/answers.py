@@ -26,6 +26,12 @@ def _fitting(text: str) -> str:
     return text if size <= MOST_SPOKEN_BYTES else text[: len(text) * MOST_SPOKEN_BYTES // size]
 
 
+def _parameters(text: str, saying: Saying | None) -> dict[str, str]:
+    """What a socket is told of what it begins with."""
+    begun = {} if saying is None else saying.parameters
+    return begun | ({"letters": str(len(text))} if text else {})
+
+
 @dataclass(frozen=True, slots=True)
 class Answers:
     """Words answers for one caller: in `language`, spoken by `voice`."""
@@ -59,7 +65,7 @@ class Answers:
                 self.addresses.relay,
                 action=self.addresses.relay_ended(failures, saying),
                 greeting=text or None,
-                parameters={} if saying is None else saying.parameters,
+                parameters=_parameters(text, saying),
             )
         return twiml.gather(text, action=self.addresses.turn(turn)).redirect(
             self.addresses.turn(turn)

@@ -29,7 +29,7 @@ from callflow.web.addresses import Flight, Saying
 from callflow.web.answers import FAILED_SOCKETS
 from callflow.web.hook import MAX_TURN, Hook, Said, counted
 from callflow.web.party import Party
-from callflow.web.session import Session
+from callflow.web.session import OUTAGE_S, Session
 from callflow.web.talk import Over
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ SETUP_WITHIN_S = 10.0
 MAX_FRAME_CHARS = 64 * 1024
 
 NORMAL, POLICY_VIOLATION = 1000, 1008
+
+TOLD_WITHIN_S = 2.0
 
 LINGER_S = 5.0
 """How long the carrier is given to close a session that we have ended."""
@@ -54,10 +56,25 @@ async def serve(party: Party, socket: WebSocket) -> None:
             await socket.close(POLICY_VIOLATION)
             return
         session = Session(party, _hook(setup), socket.send_text)
-        await _run(party, session, wire)
+        try:
+            await _run(party, session, wire)
+        finally:
+            await _told(session)
     except (WebSocketDisconnect, RuntimeError):
         """The line, the carrier or a network has closed it: the action address hears of it.
         Starlette says RuntimeError where it was closed under our hands."""
+
+
+async def _told(session: Session) -> None:
+    """What the record does not know of what was heard, where the server comes back in time."""
+    until = time.monotonic() + TOLD_WITHIN_S
+    while time.monotonic() < until:
+        try:
+            await session.tell_untold()
+        except StoreError:
+            await asyncio.sleep(OUTAGE_S)
+        else:
+            return
 
 
 class Flooded(CallflowError):

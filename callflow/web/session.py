@@ -73,16 +73,18 @@ class Session(Talk):
             self._turns.put_nowait(turn)
 
     async def _record(self) -> CallRecord:
-        desk, snapshots = self._party.desk, self._party.snapshots
-        try:
-            record = await desk.ask(snapshots.find, self.call_sid)
-            if record is None:
+        """As soon as it can be read: to leave would cut off what is being said to begin with."""
+        ask, snapshots = self._party.desk.ask, self._party.snapshots
+        patient_until = time.monotonic() + self._greeting_s()
+        while True:
+            try:
+                if (record := await ask(snapshots.find, self.call_sid)) is not None:
+                    return record
                 await self._party.open(self.call_sid, self._hook)
-                record = await desk.ask(snapshots.read, self.call_sid)
-        except StoreError:
-            await self.leave("outage", said=Said(), turn=self._next_turn)
-            raise AssertionError("leave() ends the session") from None
-        return record
+            except StoreError:
+                if time.monotonic() >= patient_until:
+                    await self.leave("outage", said=Said(), turn=self._next_turn)
+                await asyncio.sleep(OUTAGE_S)
 
     async def _begun_with(self, record: CallRecord) -> None:
         """What the carrier was told to say before this socket opened is being said now; a reply
@@ -263,6 +265,8 @@ class Session(Talk):
             await self._send(frames.text(new, last=reply.done, lang=None))
             self._spoken.said(turn, new, time.monotonic())
             await self._tell_sent(turn)
+        else:
+            await self.tell_untold()
         if reply.over and reply.standing is not None and not reply.done:
             await self._settle(reply.standing)
             await self._until_a_human_comes(reply.standing, now=True)

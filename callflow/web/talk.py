@@ -9,7 +9,7 @@ from contextlib import suppress
 from callflow.errors import StoreError
 from callflow.twilio import frames
 from callflow.web.addresses import Flight
-from callflow.web.hook import Hook, Said
+from callflow.web.hook import Hook, Said, counted
 from callflow.web.party import Party, now_ms
 from callflow.web.speaking import Spoken
 
@@ -29,6 +29,9 @@ class Talk:
         self._answers = party.answers(hook)
         self._spoken = Spoken(party.settings.speech_letters_per_s)
         self._listening_since = time.monotonic()
+        self._untold: tuple[int, bool] | None = None
+        """The turn of whose reply the record does not know how far it was spoken, and whether the
+        carrier began with it by itself."""
 
     async def interrupted(self, until: str) -> None:
         """The caller spoke into what we were saying: keep what they had heard of it."""
@@ -44,13 +47,29 @@ class Talk:
         or after what there was time for where the server cannot be told."""
         known = self._spoken.played(text)
         if known is not None:
-            with suppress(StoreError):
+            try:
                 await self._party.desk.ask(self._party.intake.store.played, self.call_sid, *known)
+            except StoreError:
+                self._untold = self._untold or (known[0], False)
+
+    async def tell_untold(self) -> None:
+        """The socket is gone, and the server may be back: whoever goes on must not say again what
+        was heard meanwhile. Raises StoreError."""
+        if self._untold is not None:
+            turn, greeted = self._untold
+            await self._tell_sent(turn, greeted=greeted)
+
+    def _greeting_s(self) -> float:
+        """How long the carrier speaks by itself; no longer than one waits who speaks into it."""
+        settings = self._party.settings
+        letters = counted(self._hook.fields.get("letters", "")) or 0
+        return min(letters / settings.speech_letters_per_s, settings.reply_wait_s)
 
     async def _tell_sent(self, turn: int, *, greeted: bool = False) -> None:
         """`greeted`: the carrier itself had it, to begin with. When it began nobody knows, so none
         of it counts as heard before the carrier says so: better said again than left out."""
         spoken = self._spoken
+        self._untold = turn, greeted
         await self._party.desk.ask(
             self._party.intake.store.sent,
             self.call_sid,
@@ -59,6 +78,7 @@ class Talk:
             left_ms=round(spoken.left_s(time.monotonic()) * 1000),
             played=spoken.heard.get(turn, 0) if spoken.tells or greeted else None,
         )
+        self._untold = None
 
     async def _speak_in(self, language: str | None) -> None:
         """The reply is in another language than before: speak, and listen, in that one."""
