@@ -80,9 +80,9 @@ class Settings(PeopleSettings):
     kills whatever still runs after 120 s at most (`stopTimeout`)."""
     abandoned_after_s: float = Field(6 * 3600.0, ge=60, le=MONTH_S)
     """A call in which nothing is said for so long has lost its hang-up and is ended."""
-    line_check_s: float = Field(60.0, ge=1, le=3600)
-    """A call in which nothing is said for so long: the carrier is asked whether its line is open,
-    since a hang-up may have been lost."""
+    line_check_s: float = Field(30.0, ge=1, le=3600)
+    """Nothing is said in a call for so long: the carrier is asked who is on the line, since a
+    hang-up may have been lost."""
     completed_ttl_s: float = Field(1800.0, ge=1, le=MONTH_S)
     """How long the record of a complete call can still be read."""
 

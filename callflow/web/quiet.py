@@ -1,4 +1,5 @@
-"""Asks the carrier whether a line is still open in which nothing is said any more.
+"""Asks the carrier whether a line is still open in which nothing is said any more, and whether the
+human is still on theirs.
 
 A hang-up that was lost would otherwise be found hours later. Here and not in a worker: a carrier
 that does not answer must keep no caller from being answered.
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from callflow.errors import StoreError
+from callflow.store.outcome import Resume
 from callflow.store.quiet_lines import QuietLines
 from callflow.twilio.account import TelephoneError
 from callflow.twilio.rest import Telephone
@@ -56,5 +58,19 @@ async def _settle(party: Party, telephone: Telephone, call_sid: str) -> None:
         status = await party.desk.errand(telephone.status, call_sid)
         if status in TERMINAL:
             await ending.end(party, call_sid, status)
+        else:
+            await _bring_back(party, telephone, call_sid)
     except (TelephoneError, StoreError):
         return
+
+
+async def _bring_back(party: Party, telephone: Telephone, call_sid: str) -> None:
+    """The human has left, and that was lost as well: the caller is alone in a room of two."""
+    standing = await party.standing(call_sid)
+    if standing is None or not standing.with_human or standing.alert is None:
+        return
+    leg = standing.alert.leg
+    if leg is None or await party.desk.errand(telephone.status, leg) not in TERMINAL:
+        return
+    if await party.desk.errand(party.ringing.left, call_sid) is Resume.RESUMED:
+        await party.desk.errand(party.ringing.fetch, call_sid)

@@ -135,3 +135,42 @@ def test_the_end_of_a_call_is_asked_for_again_until_it_is_kept(
     while line.post("/voice/status", CallStatus="completed").status == 503:
         """As the carrier does, whose retries end with the first answer."""
     assert exchange.parts.record(SID).outcome == "hung_up"
+
+
+def test_a_caller_whose_human_leaves_in_an_outage_is_not_taken_for_theirs_afterwards(
+    exchange: Exchange, own_server: EmbeddedServer
+) -> None:
+    """Their next words would bring them into a conference where nobody is."""
+    line = exchange.line()
+    line.arrives()
+    exchange.ringing.accept(SID, "ring", "CAhuman")
+    own_server.kill()
+    stay = line.post("/voice/transfer-ended", {"n": 1})
+    assert stay.names == ["Say", "Redirect"]
+    assert stay.says.startswith("The person has left the call.")
+    path, query = stay.target("Redirect")
+    assert (path, query["n"]) == ("/voice/transfer-ended", "1")
+
+    own_server.restart()
+    back = line.follow(stay, "Redirect")
+    assert "left" not in back.says
+    assert back.names == ["Gather", "Redirect"]
+    assert exchange.parts.record().handling == "agent"
+    with exchange.worker("Stay inside."):
+        assert line.follow(back, "Gather", SpeechResult="hello?").says == "Stay inside."
+
+
+def test_a_caller_whose_human_leaves_in_a_long_outage_is_put_through_to_another(
+    exchange: Exchange, own_server: EmbeddedServer
+) -> None:
+    line = exchange.line()
+    line.arrives()
+    exchange.ringing.accept(SID, "ring", "CAhuman")
+    own_server.kill()
+    answer = line.post("/voice/transfer-ended", {"n": 1})
+    for _ in range(10):
+        if "Dial" in answer.names:
+            break
+        answer = line.follow(answer, "Redirect")
+    dial = next(verb for verb in answer.verbs if verb.tag == "Dial")
+    assert "".join(dial.itertext()).strip() == HUMANS[0]

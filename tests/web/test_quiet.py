@@ -10,7 +10,7 @@ import pytest
 from callflow.call.state import CallState
 from tests.exchange import Exchange, open_exchange
 from tests.parts import SID, Parts
-from tests.rest_api import RestApi, rest_api
+from tests.rest_api import Asked, RestApi, rest_api
 from tests.waiting import wait_until
 
 
@@ -63,3 +63,34 @@ def test_a_carrier_that_does_not_know_ends_nothing(
     asking.line().arrives()
     _looks(carrier, 2)
     assert asking.parts.record().outcome is None
+
+
+LEG = f"CA{9:032x}"
+
+
+@pytest.mark.leaves_live_calls
+def test_a_caller_who_is_alone_in_the_conference_is_brought_back(
+    asking: Exchange, carrier: RestApi
+) -> None:
+    """That the human has left was lost, as a failover may do with what it took last."""
+    carrier.lines |= {SID: "in-progress", LEG: "completed"}
+    line = asking.line()
+    line.arrives()
+    asking.ringing.accept(SID, "ring", LEG)
+    wait_until(lambda: asking.parts.record().handling == "agent", "nobody brought them back")
+
+    def moved() -> list[Asked]:
+        return [one for one in carrier.asked if one.leg == SID]
+
+    wait_until(lambda: len(moved()) == 2, "they were not fetched")
+    assert moved()[-1].fields["Url"].partition("#")[0].endswith("/voice/join")
+    assert line.post("/voice/join").names == ["Gather", "Redirect"]
+
+
+@pytest.mark.leaves_live_calls
+def test_a_caller_whose_human_is_there_stays_with_them(asking: Exchange, carrier: RestApi) -> None:
+    carrier.lines |= {SID: "in-progress", LEG: "in-progress"}
+    asking.line().arrives()
+    asking.ringing.accept(SID, "ring", LEG)
+    wait_until(lambda: carrier.looked_at.count(LEG) >= 2, "the human was never asked for")
+    assert asking.parts.record().handling == "human"
