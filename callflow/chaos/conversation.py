@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from callflow.chaos.bounds import LONGEST_SILENCE_S, POISON_COSTS, added_s, reply_bound_s
+from callflow.chaos.bounds import (
+    LONGEST_SILENCE_S,
+    POISON_COSTS,
+    Harm,
+    added_s,
+    harm_of,
+    reply_bound_s,
+)
 from callflow.chaos.faults import Fault, Kind
 from callflow.chaos.hearing import Event, Sound, listen
 from callflow.chaos.replies import EARSHOT_S, Replies, Reply
@@ -73,7 +80,8 @@ class _Judge:
                 self._blame(Kind.FORGOTTEN, event.at_s, "the call was opened once more")
             self._replies.take(event)
         for kind, event, detail in self._replies.complaints:
-            self._blame(kind, event.at_s, detail)
+            if not (kind is Kind.SAID_AGAIN and self._nobody_could_tell(event)):
+                self._blame(kind, event.at_s, detail)
         for reply in self._replies.heard.values():
             self._whole(reply)
         for utterance in self._utterances():
@@ -84,6 +92,18 @@ class _Judge:
         self._found.replies = len(self._replies.heard)
         self._found.faults.sort()
         return self._found
+
+    def _nobody_could_tell(self, event: Event) -> bool:
+        """True when two machines were struck at once: while the reply was heard the server was
+        away, and so was the process that alone knew how far it was."""
+        if event.said is None:
+            return False
+        from_s = self._began_s + self._replies.heard[event.said.turn].first.at_s
+        to_s = self._began_s + event.at_s
+        harms = {
+            harm_of(one.kind) for one in self._strikes if one.at_s <= to_s and one.until_s >= from_s
+        }
+        return {Harm.SERVER, Harm.LINE} <= harms
 
     def _utterances(self) -> Iterator[Utterance]:
         """What was said, in order; the same words are the same utterance."""

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callflow.chaos import witness
+from callflow.chaos.faults import Kind
 from callflow.chaos.judge import judge
 from callflow.responder.counted import PARTS
 from tests.chaos_judge.testimonies import EN, Talk, clean_call, reply, run_of, strike, utterance
@@ -182,3 +183,25 @@ def test_a_testimony_that_was_kept_is_judged_as_it_was() -> None:
     assert kept.callers == testimony.callers
     assert judge(kept) == judge(testimony)
     assert not judge(kept).good
+
+
+def _said_again_from_its_beginning() -> Talk:
+    talk = Talk()
+    talk.say(utterance(0, 1))
+    one, two, three = reply(0, 1)
+    talk.hear(f"{one} {two} {three[:20]}", cut=True)
+    talk.hear(f"{EN['still_here']} {one} {two} {three}")
+    return talk
+
+
+def test_what_neither_the_server_nor_the_process_that_spoke_could_tell_may_be_said_again() -> None:
+    talk = _said_again_from_its_beginning()
+    both = [strike("server-freeze", 1.0, until_s=4.0), strike("web-term", 4.0, until_s=5.0)]
+    assert_clean(run_of([talk], strikes=both))
+
+
+@pytest.mark.parametrize("kind", ["server-freeze", "web-term", "web-kill", "worker-kill"])
+def test_the_death_of_one_machine_is_no_reason_to_say_anything_again(kind: str) -> None:
+    talk = _said_again_from_its_beginning()
+    verdict = judge(run_of([talk], strikes=[strike(kind, 1.0, until_s=9.0)]))
+    assert [fault.kind for fault in verdict.faults] == [Kind.SAID_AGAIN]
