@@ -166,6 +166,20 @@ def test_the_longer_a_turn_waits_behind_a_backlog_the_rarer_it_is_woken(parts: P
     assert woken == [3, 6, 12, 24, 44]
 
 
+def test_a_sweep_whose_answer_was_lost_costs_no_more_than_one_deadline(parts: Parts) -> None:
+    """After an outage the first sweep finds calls that have waited for long behind no backlog. What
+    it was told may be lost in the same outage, and then nobody has woken them."""
+    parts.store.open(SID, now_ms=0)
+    parts.store.hear(SID, 1, "we are stuck", now_ms=0)
+    back = 60_000
+    (told,) = parts.leases.take_unclaimed([SID], now_ms=back)
+    assert told.call_sid == SID
+    parts.client.lpush("turns", "{}")  # Somebody else's message: nothing shows that it is lost.
+    again = back + TIMING.owed_ms
+    assert parts.leases.take_unclaimed([SID], now_ms=again - 1) == []
+    assert [one.call_sid for one in parts.leases.take_unclaimed([SID], now_ms=again)] == [SID]
+
+
 def test_where_nothing_waits_a_lost_message_is_made_good_in_the_same_time_however_old_the_turn(
     parts: Parts,
 ) -> None:

@@ -90,7 +90,10 @@ class ModelCall:
             return False
         if self.due is not None and self.due > now:
             return False
-        self.due = now + max(self.owed_ms, min(now - self.since, self.rewake_ms))
+        first = self.due == self.since + self.owed_ms
+        self.due = now + self.owed_ms
+        if not first:
+            self.due = now + max(self.owed_ms, min(now - self.since, self.rewake_ms))
         return True
 
     def claim(self, worker: str, claim_id: str, now: int) -> str:

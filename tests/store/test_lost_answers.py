@@ -122,8 +122,9 @@ SCRIPTS: dict[str, tuple[Callable[[Parts, str], None], Asked]] = {
 """By the name of the script: what must have happened before, and what has it run."""
 
 
-OF_NO_CALL = {"vitals", "signs"}
-"""What a worker says of itself, and what was said: the last word stands, however often."""
+OF_NO_CALL = {"vitals", "signs", "quiet"}
+"""What a worker says of itself, and what was said: the last word stands, however often. What is given
+to one asker is given again later."""
 
 
 def _far(parts: Parts) -> int:

@@ -21,7 +21,11 @@ if deadline and tonumber(deadline) > tonumber(now) then
   return {'early'}
 end
 -- The longer it has waited, the likelier its message is not lost but behind a backlog, which more
--- messages would make longer.
-local pause = math.max(tonumber(ARGV[2]), math.min(now - since, tonumber(ARGV[3])))
+-- messages would make longer. But once it is asked for as soon again: an outage may have kept all
+-- sweeps away for long, and the answer to this one may be lost with it.
+local pause = tonumber(ARGV[2])
+if tonumber(deadline) ~= since + pause then
+  pause = math.max(pause, math.min(now - since, tonumber(ARGV[3])))
+end
 redis.call('ZADD', KEYS[2], now + pause, ARGV[1])
 return {'wake', attempts, since, urgency, is_hurried(hurry, answered)}
