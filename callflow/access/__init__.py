@@ -1,0 +1,1 @@
+"""Who may see calls and act in them: people, their roles, passwords and sessions."""
