@@ -2,7 +2,7 @@
 FROM python:3.11-slim AS build
 # EXTRAS=flower has Flower in place of everything else. Without semantic and model, procedures are
 # found by their words and replies come from their script alone.
-ARG EXTRAS=web,semantic,model
+ARG EXTRAS=web,semantic,model,oidc,postgres,traces
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/callflow
@@ -16,7 +16,8 @@ RUN mkdir /opt/callflow/index && case ",$EXTRAS," in *,semantic,*) \
     CALLFLOW_INDEX_DIR=/opt/callflow/index /opt/callflow/bin/callflow sop index ;; esac
 
 FROM python:3.11-slim
-RUN useradd --system --uid 10001 --no-create-home callflow
+RUN useradd --system --uid 10001 --no-create-home callflow \
+    && install -d -m 0700 -o callflow /var/lib/callflow
 COPY --from=build /opt/callflow /opt/callflow
 # An operator's procedures need an index of their own, which the first worker builds.
 RUN chown -R callflow /opt/callflow/index

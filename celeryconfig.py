@@ -87,3 +87,11 @@ beat_schedule = {
         "options": {"expires": 2, "queue": "watchdog", "ignore_result": True},
     },
 }
+
+if _settings.archiving:
+    beat_schedule["archive"] = {
+        "task": "callflow.archive",
+        "schedule": 2.0,
+        # With the sweeps, whose worker has nothing else to do: a round runs beside them.
+        "options": {"expires": 2, "queue": "watchdog", "ignore_result": True},
+    }

@@ -1,7 +1,8 @@
 """`python -m benchmarks`: run the contest and the sweep, print tables, or one JSON object.
 
 `python -m benchmarks telephone` measures the web process instead, `slots` what a worker costs
-before its first call, `overload` what becomes of twice as many calls as the workers can serve.
+before its first call, `overload` what becomes of twice as many calls as the workers can serve,
+`board` what many open boards cost and how old what they show is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import contest, machine, markdown, overload, report, slots, sweep, telephone
+from benchmarks import board, contest, machine, markdown, overload, report, slots, sweep, telephone
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,6 +45,7 @@ _OTHERS: dict[str, Callable[[list[str]], int]] = {
     "telephone": telephone.main,
     "slots": slots.main,
     "overload": overload.main,
+    "board": board.main,
 }
 
 

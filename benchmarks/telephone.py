@@ -213,11 +213,12 @@ def _web(url: str, scratch: Path) -> Iterator[tuple[StackProcess, int, StackProc
         web = stack.start_web(port)
         bare = stack.start("bare", [sys.executable, "-c", _BARE, str(bare_port)])
         for process, at in ((web, port), (bare, bare_port)):
-            wait_until(lambda at=at: _listens(at), f"{process.name} listens", 30)  # type: ignore[misc]
+            wait_until(lambda at=at: listens(at), f"{process.name} listens", 30)  # type: ignore[misc]
         yield web, port, bare, bare_port
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Whether anybody listens there, on loopback."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 

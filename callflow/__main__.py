@@ -20,6 +20,7 @@ def main() -> None:
     ):
         sys.exit(_health(sys.argv[3], store))
 
+    from callflow import logs
     from callflow.cli import app
 
     for name in ("stdout", "stderr"):
@@ -30,6 +31,9 @@ def main() -> None:
         # A terminal that cannot show a letter, or sends half of one, must not end a call.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    # A command that needs the settings refuses what is none of them.
+    form, level = (os.environ.get(f"CALLFLOW_LOG_{name}") for name in ("FORMAT", "LEVEL"))
+    logs.configure("json" if form == "json" else "text", level if level in logs.LEVELS else None)
     app()
 
 

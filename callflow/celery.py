@@ -26,6 +26,7 @@ from kombu.connection import Connection
 from kombu.exceptions import OperationalError
 from kombu.transport import TRANSPORT_ALIASES
 
+from callflow import traces
 from callflow.call.urgency import AHEAD, LAST, Urgency
 
 TAKEOVER = "takeover"
@@ -51,6 +52,7 @@ WATCHDOG = "watchdog"
 RUN_TURN = "callflow.run_turn"
 RING = "callflow.ring"
 SWEEP = "callflow.sweep"
+ARCHIVE = "callflow.archive"
 
 _PUBLISH_AT_ONCE = {
     # A caller is waiting for the web process that wakes: kombu's own back-off takes 6 s, and the
@@ -142,14 +144,20 @@ def wake_ring(call_sid: str) -> Wake:
 
 
 def _send(task: str, call_sid: str, queue: str) -> Wake:
+    with traces.span("wake", call_sid=call_sid, queue=queue) as span:
+        sent = _sent(task, call_sid, queue)
+        span.note(sent=sent)
+    return Wake.SENT if sent else Wake.LOST
+
+
+def _sent(task: str, call_sid: str, queue: str) -> bool:
     message = _message(task, call_sid, queue)
     began = time.monotonic()
     # A kept connection that has not outlived a restart or a failover fails at once, and the second
     # try has one of its own. One that starves has cost a caller who waits its second already.
-    sent = _pushed(queue, message) or (
+    return _pushed(queue, message) or (
         time.monotonic() - began < AT_ONCE_S and _pushed(queue, message)
     )
-    return Wake.SENT if sent else Wake.LOST
 
 
 def _pushed(queue: str, message: str) -> bool:
@@ -196,6 +204,19 @@ def any_waits() -> bool:
     return False
 
 
+def waiting() -> dict[str, int] | None:
+    """How many messages are in each queue, that of sweeps included; None without the broker."""
+    broker = _broker(app.conf.broker_write_url)
+    queues = (*CALLS, WATCHDOG)
+    with suppress(OperationalError, *broker.connection_errors, *broker.channel_errors):
+        channel: Any = broker.default_channel
+        with channel.client.pipeline(transaction=False) as pipe:
+            for queue in queues:
+                pipe.llen(queue)
+            return dict(zip(queues, pipe.execute(), strict=True))
+    return None
+
+
 def discard(queue: str, messages: Sequence[bytes]) -> None:
     """Throw away these messages, unless somebody has taken them meanwhile. Each has a name of its
     own, so a newer one about the same call stays."""
@@ -227,6 +248,8 @@ def _message(task: str, call_sid: str, queue: str) -> str:
                 "id": task_id,
                 "root_id": task_id,
                 "argsrepr": f"({call_sid!r},)",
+                # Nothing, where nothing is traced.
+                **traces.inject(),
             },
             "properties": {
                 "correlation_id": task_id,

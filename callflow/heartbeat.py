@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from callflow import logs
 from callflow.call.deadline import Timing
 from callflow.errors import LeaseLost, StoreError
 from callflow.store.calls import CallStore
@@ -193,7 +194,8 @@ class Heartbeat:
 
     def _live(self) -> None:
         try:
-            self._beat_for_ever()
+            with logs.bound(worker=self.worker):
+                self._beat_for_ever()
         except BaseException:
             if sys.is_finalizing():
                 raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import urlencode
@@ -23,6 +24,9 @@ from callflow.store.handovers import Handovers, Step, Wanted
 from callflow.store.outcome import Ladder, Pass, Resume
 from callflow.twilio.account import CallIsOver, TelephoneError
 from callflow.twilio.rest import Telephone
+
+OWN_RING_S = 25
+"""For so long a person is rung who has asked for the call: they have their telephone at hand."""
 
 
 class Rung(StrEnum):
@@ -72,21 +76,23 @@ class Ringing:
 
     def _after_silence(self, call_sid: str, alert: Alert, site: Site) -> Alert | None:
         """The alert after a ring of which nothing more was heard; None: another made that step."""
-        then = ladder.missed(alert, len(site.humans)) if alert.leg else ladder.again(alert)
+        rungs = len(_humans(alert, site))
+        then = ladder.missed(alert, rungs) if alert.leg else ladder.again(alert)
         word = self.handovers.move(call_sid, alert, Step(then, 0, "not_answered", "no word"))
         return then if word is Ladder.MOVED else None
 
     def _call(self, call_sid: str, alert: Alert, site: Site) -> Rung:
-        human = site.humans[min(alert.rung, len(site.humans) - 1)]
+        humans = _humans(alert, site)
+        human = humans[min(alert.rung, len(humans) - 1)]
         ring = secrets.token_hex(6)
-        begun = ladder.ringing(alert, ring)
+        begun = ladder.ringing(alert, ring, human.name)
         step = Step(begun, ladder.CONFIRM_MS, "ringing", alert.reason)
         if self.handovers.move(call_sid, alert, step) is not Ladder.MOVED:
             return Rung.NOTHING
         try:
             leg = self._dial(call_sid, ring, human, site)
         except TelephoneError as error:
-            then = ladder.missed(begun, len(site.humans))
+            then = ladder.missed(begun, len(humans))
             self.handovers.move(
                 call_sid, begun, Step(then, ladder.FAILED_PAUSE_MS, "ring_failed", error.reason)
             )
@@ -116,7 +122,7 @@ class Ringing:
         alert, site = wanted.alert, self._site(wanted)
         if alert is None or site is None or alert.state != "ringing" or alert.ring != ring:
             return Rung.NOTHING
-        then = ladder.missed(alert, len(site.humans))
+        then = ladder.missed(alert, len(_humans(alert, site)))
         pause_ms = ladder.ROUND_PAUSE_MS if then.round > alert.round else 0
         word = self.handovers.move(call_sid, alert, Step(then, pause_ms, "not_answered", why))
         if word is not Ladder.MOVED or pause_ms:
@@ -135,22 +141,27 @@ class Ringing:
         alert = wanted.alert or ladder.fresh("asked")
         if alert.state == "accepted" and wanted.handling == "human":
             return Pass.AGAIN
-        taken = ladder.accepted(alert.model_copy(update={"ring": ring}), leg)
+        if alert.ring != ring:
+            # Somebody has asked for the call since this one was rung, or another is being rung.
+            alert = alert.model_copy(update={"ring": ring, "who": None})
+        taken = ladder.accepted(alert, leg)
         word = self.handovers.accept(call_sid, taken)
         if word in (Pass.PASSED, Pass.AGAIN):
             self.fetch(call_sid)
         return word
 
-    def fetch(self, call_sid: str) -> None:
-        """Bring the caller into the conference at once.
+    def fetch(self, call_sid: str, *, told: int | None = None) -> None:
+        """Bring the caller into the conference at once, or to a phrase that a person has for them.
 
         Lost or refused, the caller comes with their next word or their next silence: every answer
-        to their line looks into the record first.
+        to their line looks into the record first. `told`: the last turn whose reply they have heard
+        for sure.
         """
         if self.telephone is None or self.public_url is None:
             return
+        query = {} if told is None else {"told": str(told)}
         try:
-            self.telephone.redirect(call_sid, self._url("/voice/join", {}))
+            self.telephone.redirect(call_sid, self._url("/voice/join", query))
         except CallIsOver:
             return
         except TelephoneError as error:
@@ -175,12 +186,42 @@ class Ringing:
             except TelephoneError:
                 """Its ring time ends it, and whoever picks up hears that the caller is gone."""
 
+    def give_up(self, before: Alert | None) -> None:
+        """Somebody else is rung instead of whom `before` tells: let their telephone be quiet."""
+        if before is None or before.state != "ringing" or before.leg is None:
+            return
+        if self.telephone is not None:
+            with suppress(TelephoneError):  # Who picks up all the same joins the others.
+                self.telephone.hang_up(before.leg)
+
+    def hang_up(self, call_sid: str) -> bool:
+        """Close the caller's line, whose call is over. False where the carrier could not be asked:
+        the next answer to their line closes it."""
+        if self.telephone is None:
+            return False
+        try:
+            self.telephone.hang_up(call_sid)
+        except CallIsOver:
+            """It is closed."""
+        except TelephoneError:
+            return False
+        return True
+
     def _site(self, wanted: Wanted) -> Site | None:
         return None if wanted.site is None else self.sites.get(wanted.site)
 
     def _url(self, path: str, query: Mapping[str, str]) -> str:
         asked = f"?{urlencode(query)}" if query else ""
         return f"{self.public_url}{path}{asked}"
+
+
+def _humans(alert: Alert, site: Site) -> tuple[Human, ...]:
+    """Who is rung, in order: a person who has asked for the call first."""
+    if alert.to is None:
+        return site.humans
+    # Not checked here: the telephone refuses what may not be dialled, and the next one is rung.
+    name = alert.asked_by or alert.to
+    return Human.model_construct(number=alert.to, name=name, ring_s=OWN_RING_S), *site.humans
 
 
 def _over(wanted: Wanted) -> bool:

@@ -19,8 +19,12 @@ from types import TracebackType
 from typing import Self
 
 from callflow.celery import CALLS, WATCHDOG
+from callflow.errors import CallflowError
 
 END_TIMEOUT_S = 10.0
+
+FLOWER_AUTH = "FLOWER_BASIC_AUTH"
+"""`user:password`; in the environment, since everybody on the machine can read argument lists."""
 
 _GUARDIAN = """
 trap : HUP INT TERM
@@ -33,6 +37,16 @@ done
 """
 """Reads process groups until the owner's pipe closes, however the owner died, and ends them; the
 word `done` means that the owner has ended them itself."""
+
+
+class FlowerUnguarded(CallflowError):
+    """Flower was to be started without a password."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"Flower lets anybody in who reaches its port, and can end workers: set {FLOWER_AUTH} "
+            "to user:password before it is started"
+        )
 
 
 def free_port() -> int:
@@ -137,7 +151,9 @@ class LocalStack:
         return self.start(name, [*command, f"--log-level={self.log_level.lower()}"])
 
     def start_flower(self, port: int, name: str = "flower") -> StackProcess:
-        """The Celery dashboard on loopback; FLOWER_BASIC_AUTH must be in `env`."""
+        """The Celery dashboard on loopback. Raises FlowerUnguarded without FLOWER_BASIC_AUTH."""
+        if ":" not in self.env.get(FLOWER_AUTH, os.environ.get(FLOWER_AUTH, "")):
+            raise FlowerUnguarded
         return self._celery(
             name, "flower", "--address=127.0.0.1", f"--port={port}", f"--logging={self.log_level}"
         )
@@ -199,7 +215,13 @@ class LocalStack:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "TMPDIR": str(self._scratch), **self.env},
+                # People read these logs, from a file.
+                env={
+                    "CALLFLOW_LOG_FORMAT": "text",
+                    **os.environ,
+                    "TMPDIR": str(self._scratch),
+                    **self.env,
+                },
                 start_new_session=True,
             )
         self._tell_guardian(str(popen.pid))

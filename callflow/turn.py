@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from callflow import transfer
+from callflow import logs, traces, transfer
 from callflow.call.deadline import Rung, rung
 from callflow.call.facts import merged
 from callflow.call.record import CallRecord
@@ -71,14 +73,23 @@ class Turns:
         if self.heartbeat.drain.begun:
             wake(call_sid, takeover=True)
             return TurnOutcome.DRAINED
+        with logs.bound(call_sid=call_sid, worker=self.heartbeat.worker):
+            return self._run(call_sid)
+
+    def _run(self, call_sid: str) -> TurnOutcome:
         self.heartbeat.start()
-        since = time.monotonic()
+        since, since_ns = time.monotonic(), traces.now_ns()
         claimed = self.store.claim(call_sid, self.heartbeat.worker, secrets.token_hex(8))
         if not isinstance(claimed, Claimed):
             return TurnOutcome(claimed)
-        with self.heartbeat.keep(claimed.lease, since, self._give_up) as hold:
+        with (
+            _told(claimed, self.heartbeat.worker, since_ns) as span,
+            self.heartbeat.keep(claimed.lease, since, self._give_up) as hold,
+        ):
             try:
-                return self._serve(claimed.record, hold)
+                outcome = self._serve(claimed.record, hold)
+                span.note(outcome=outcome)
+                return outcome
             except LeaseLost:
                 return TurnOutcome.LOST
             except Exception as error:
@@ -96,7 +107,8 @@ class Turns:
                 transfer.to_human(self.store, record.call_sid, transfer.POISON, lease=hold.lease)
             ]
         prepared = self._understood(record, hold.lease)
-        spoken, last = self._spoken(prepared, hold, self._responder_for(step))
+        with traces.span("respond", rung=step):
+            spoken, last = self._spoken(prepared, hold, self._responder_for(step))
         return self._committed(prepared, hold, spoken, _marked(last, step))
 
     def _responder_for(self, step: Rung) -> Responder:
@@ -107,8 +119,10 @@ class Turns:
         for it. All of it is kept: the worker that takes over finds it there."""
         if record.understood > record.answered:
             return record
-        understood = self.comprehension.read(record).of(record)
-        kept = self.store.note_understood(lease, understood)
+        with traces.span("understand") as span:
+            understood = self.comprehension.read(record).of(record)
+            span.note(scenario=understood.scenario_type)
+            kept = self.store.note_understood(lease, understood)
         _still_ours(lease, kept.word)
         if kept.alerted:
             # Where life is at risk nobody waits for our words.
@@ -136,15 +150,17 @@ class Turns:
             self.store.handovers.note(call_sid, "remarked", remark)
 
     def _committed(self, record: CallRecord, hold: Hold, spoken: str, last: Piece) -> TurnOutcome:
-        committed = self.store.commit(
-            hold.lease,
-            record.answered + 1,
-            spoken,
-            sop_step=last.sop_step,
-            needs_human=last.needs_human,
-            facts=merged(record.facts, last.facts) if last.facts else None,
-            lang=record.language,
-        )
+        with traces.span("commit") as span:
+            committed = self.store.commit(
+                hold.lease,
+                record.answered + 1,
+                spoken,
+                sop_step=last.sop_step,
+                needs_human=last.needs_human,
+                facts=merged(record.facts, last.facts) if last.facts else None,
+                lang=record.language,
+            )
+            span.note(outcome=committed.word)
         if committed.alerted:
             wake_ring(record.call_sid)
         match committed.word:
@@ -162,9 +178,10 @@ class Turns:
         self._give_back(lease, reason, costs=reason == DEADLINE)
 
     def _give_back(self, lease: Lease, reason: str, *, costs: bool) -> None:
-        released = self.store.hand_back(lease, reason, costs=costs)
-        if released.word is Release.RELEASED:
-            transfer.pass_on(self.store, lease.call_sid, released.attempts)
+        with logs.bound(call_sid=lease.call_sid, fence=lease.fence):
+            released = self.store.hand_back(lease, reason, costs=costs)
+            if released.word is Release.RELEASED:
+                transfer.pass_on(self.store, lease.call_sid, released.attempts)
 
 
 _PASSED = {
@@ -174,6 +191,21 @@ _PASSED = {
     Pass.ENDED: TurnOutcome.ENDED,
     Pass.UNKNOWN: TurnOutcome.UNKNOWN,
 }
+
+
+@contextmanager
+def _told(claimed: Claimed, worker: str, since_ns: int) -> Iterator[traces.Span]:
+    """Logs and traces are told which turn it is that goes on; `since_ns`: when it was claimed."""
+    record, fence = claimed.record, claimed.lease.fence
+    turn = record.answered + 1
+    with (
+        logs.bound(turn=turn, fence=fence),
+        traces.turn("turn", record.call_sid, turn, since_ns=since_ns, fence=fence) as span,
+    ):
+        span.note(worker=worker, attempts=record.attempts)
+        with traces.span("claim", since_ns=since_ns):
+            """It was made before anybody knew of which turn."""
+        yield span
 
 
 def _marked(last: Piece, step: Rung) -> Piece:

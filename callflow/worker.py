@@ -20,21 +20,28 @@ from typing import Any
 from celery.beat import Scheduler
 from celery.bootsteps import StartStopStep
 from celery.signals import (
+    beat_init,
     celeryd_after_setup,
+    celeryd_init,
+    setup_logging,
     worker_process_init,
+    worker_process_shutdown,
     worker_ready,
     worker_shutting_down,
 )
 from celery.worker.consumer import Consumer as CeleryConsumer
 from kombu.common import ignore_errors
 
-from callflow import bootstrap
+from callflow import bootstrap, logs, traces
 from callflow.celery import TURNS, app, discard_sweeps
 from callflow.errors import CallflowError
 from callflow.heartbeat import STUCK_AFTER_S, STUCK_STATUS
 from callflow.vitals import Pulse
 
 LOOK_EVERY_S = 0.25
+
+LOOK_FOR_RECORDS_EVERY_S = 2.5
+"""Complete calls are kept until they are archived: there is no haste."""
 
 LEAVE_WITHIN_S = 10.0
 """What Celery may take to end itself once its turns are done: 1 to 2 s, and 5 s on a machine with
@@ -48,25 +55,35 @@ class Understudy(StartStopStep):
 
     def __init__(self, consumer: Any, **kwargs: Any) -> None:
         super().__init__(consumer, **kwargs)
-        self._timer: Any = None
+        self._timers: list[Any] = []
 
     def start(self, consumer: Any) -> None:
-        """Begin to look whether a sweep was missed."""
-        self._timer = consumer.timer.call_repeatedly(
-            LOOK_EVERY_S, _sweep_if_missed, (f"{consumer.hostname} (understudy)",)
-        )
+        """Begin to look whether a sweep was missed, or a round of the archivist's."""
+        by = (f"{consumer.hostname} (understudy)",)
+        repeatedly = consumer.timer.call_repeatedly
+        self._timers = [repeatedly(LOOK_EVERY_S, _sweep_if_missed, by)]
+        if bootstrap.settings().archiving:
+            self._timers.append(repeatedly(LOOK_FOR_RECORDS_EVERY_S, _archive_if_missed, by))
 
     def stop(self, consumer: Any) -> None:
         """Leave it to the others."""
-        timer, self._timer = self._timer, None
-        if timer is not None:
+        timers, self._timers = self._timers, []
+        for timer in timers:
             timer.cancel()
 
 
 def _sweep_if_missed(by: str) -> None:
-    if bootstrap.watchdog().sweep_if_missed(by) is not None:
+    with logs.bound(worker=by):
+        swept = bootstrap.watchdog().sweep_if_missed(by)
+    if swept is not None:
         # Beat goes on asking a watchdog that is not there, on a server that never evicts.
         discard_sweeps()
+
+
+def _archive_if_missed(by: str) -> None:
+    archivist = bootstrap.archivist()
+    if archivist is not None:
+        archivist.start_if_missed(by)
 
 
 app.steps["consumer"].update((Understudy, Pulse))
@@ -97,6 +114,46 @@ def _end_by_force_after(seconds: float) -> None:
     timer = threading.Timer(seconds, os._exit, (STUCK_STATUS,))
     timer.daemon = True
     timer.start()
+
+
+@setup_logging.connect  # type: ignore[untyped-decorator]
+def _log(loglevel: int, logfile: str | None, **_: Any) -> None:
+    """For workers and beat. Celery cannot tell `-l` from its default: a setting comes first."""
+    known = bootstrap.settings()
+    logs.configure(known.log_format, known.log_level or loglevel, file=logfile)
+
+
+@worker_process_init.connect  # type: ignore[untyped-decorator]
+def _trace(**_: Any) -> None:
+    """In the processes that run turns, and that of the watchdog: not in the parent of a pool."""
+    traces.begin(bootstrap.settings().traces_url, "worker")
+
+
+@worker_process_shutdown.connect  # type: ignore[untyped-decorator]
+def _end_traces(**_: Any) -> None:
+    # A pool's child ends without what Python does at the end.
+    traces.end()
+
+
+@beat_init.connect  # type: ignore[untyped-decorator]
+def _needs_a_broker(**_: Any) -> None:
+    _refuse_without(bootstrap.settings().queue_url)
+
+
+@celeryd_init.connect  # type: ignore[untyped-decorator]
+def _needs_a_server(**_: Any) -> None:
+    _refuse_without(bootstrap.settings().redis_url)
+
+
+def _refuse_without(url: str | None) -> None:
+    """Celery's own default is this machine's port 6379, and would be asked for ever."""
+    if url is None:
+        # Celery logs and forgets what a signal handler raises, but not this.
+        raise SystemExit(
+            "callflow: CALLFLOW_REDIS_URL is not set: name the server that holds the calls "
+            "(redis://… or rediss://…); that of a `callflow up` stands in the file "
+            f"{bootstrap.settings().data_dir / 'url'} while it runs"
+        )
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
@@ -133,10 +190,10 @@ class _WarmUp:
             return
         self.node = sender
         try:
+            traces.check(bootstrap.settings().traces_url)
             bootstrap.prepare()
         except CallflowError as error:
-            # A worker without procedures would take calls from those that have them. Celery logs
-            # and forgets what a signal handler raises, but not this.
+            # A worker without procedures would take calls from those that have them.
             raise SystemExit(f"callflow: {error}") from error
 
     def start(self, *, expendable: bool = True, **_: Any) -> None:
@@ -154,6 +211,7 @@ class _WarmUp:
     def start_in_parent(self, sender: Any, **_: Any) -> None:
         # Prefork runs turns in its children only: a present parent would vouch for dead ones.
         if not _is_prefork(type(sender.pool)):
+            _trace()
             self.start(expendable=False)
 
 

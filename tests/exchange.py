@@ -214,11 +214,12 @@ def open_exchange(
     folder: Path,
     *,
     api_url: str | None = None,
+    sites_yaml: str = SITES,
     **settings: object,
 ) -> Iterator[Exchange]:
     """Run the app on a real port, by default with quick patience and nobody to ring."""
     path = folder / "sites.yaml"
-    path.write_text(SITES, encoding="utf-8")
+    path.write_text(sites_yaml, encoding="utf-8")
     sites = Sites.load(path)
     telephone = None if api_url is None else Telephone(ACCOUNT, TOKEN, api_url)
     given: dict[str, object] = {

@@ -162,6 +162,7 @@ def test_compose_accepts_the_compose_file(tmp_path: Path) -> None:
     no_env.touch()
     settings = {
         "CALLFLOW_REDIS_PASSWORD": "secret",
+        "CALLFLOW_RECORDS_PASSWORD": "secret",
         "FLOWER_BASIC_AUTH": "operator:secret",
         "CALLFLOW_PUBLIC_URL": "https://voice.example.org",
         "CALLFLOW_TWILIO_AUTH_TOKEN": "secret",

@@ -13,6 +13,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from callflow import archive
+from callflow.archive import Archivist
 from callflow.bootstrap.base import client, settings, sites, telephone
 from callflow.bootstrap.wording import guard, models, prompts
 from callflow.bootstrap.wording import responder as _responder
@@ -35,6 +37,7 @@ from callflow.turn import Turns
 from callflow.watchdog import Watchdog
 
 __all__ = [
+    "archivist",
     "client",
     "drain",
     "forget",
@@ -69,7 +72,7 @@ def store() -> CallStore:
 def _store(patience_s: float) -> CallStore:
     known = settings()
     scripts = Scripts(client(), replicas=Replicas(*known.replicas), patience_s=patience_s)
-    return CallStore(scripts, known.timing, known.thread_most_entries)
+    return CallStore(scripts, known.timing, known.thread_most_entries, known.archiving)
 
 
 @cache
@@ -106,6 +109,16 @@ def ringing() -> Ringing:
 def watchdog() -> Watchdog:
     """For a process that sweeps."""
     return Watchdog(store(), leases())
+
+
+@cache
+def archivist() -> Archivist | None:
+    """For a process that keeps records for good; None where they do not last."""
+    known = settings()
+    if known.keeping is None:
+        return None
+    models = {"model": known.model, "model_2": known.model_2}
+    return archive.archivist(client(), known.timing, known.keeping, models)
 
 
 @cache
@@ -193,7 +206,7 @@ def turns(node: str) -> Turns:
 
 def forget() -> None:
     """Build everything anew when it is next asked for: after a fork, or for another server."""
-    of_calls = (store, leases, snapshots, journal, intake, watchdog, turns, ringing)
+    of_calls = (store, leases, snapshots, journal, intake, watchdog, turns, ringing, archivist)
     for built in (settings, client, sites, telephone, *of_calls):
         built.cache_clear()
 

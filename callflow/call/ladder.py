@@ -13,6 +13,9 @@ NOT_UNDERSTOOD_TURNS = 2
 """So many turns in a row that could not be understood fetch a person (EN 81-28, the field's habit:
 nobody in a lift is asked a third time)."""
 
+TAKEN_OVER = "taken_over"
+"""Why a human is rung who has asked for the call."""
+
 CONFIRM_MS = 5_000
 """A ring that the carrier has not confirmed for so long was lost with the process that asked for
 it: the same number is rung again."""
@@ -32,9 +35,15 @@ def fresh(reason: str) -> Alert:
     return Alert(reason=reason)
 
 
-def ringing(alert: Alert, ring: str) -> Alert:
-    """The rung where the ladder stands is being rung; `ring` names this one attempt."""
-    return alert.model_copy(update={"state": "ringing", "ring": ring, "leg": None})
+def wanted_by(name: str, telephone: str | None) -> Alert:
+    """A person wants the call: their telephone is rung first, then the site's numbers."""
+    return Alert(reason=TAKEN_OVER, to=telephone, asked_by=name)
+
+
+def ringing(alert: Alert, ring: str, who: str | None = None) -> Alert:
+    """The rung where the ladder stands is being rung; `ring` names this one attempt, `who` whose
+    telephone it is."""
+    return alert.model_copy(update={"state": "ringing", "ring": ring, "leg": None, "who": who})
 
 
 def confirmed(alert: Alert, leg: str) -> Alert:
@@ -53,13 +62,14 @@ def missed(alert: Alert, rungs: int) -> Alert:
             "round": alert.round + 1 if wraps else alert.round,
             "ring": None,
             "leg": None,
+            "who": None,
         }
     )
 
 
 def again(alert: Alert) -> Alert:
     """The same rung once more: its ring was lost before the carrier confirmed it."""
-    return alert.model_copy(update={"state": "due", "ring": None, "leg": None})
+    return alert.model_copy(update={"state": "due", "ring": None, "leg": None, "who": None})
 
 
 def accepted(alert: Alert, leg: str) -> Alert:

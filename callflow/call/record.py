@@ -32,7 +32,8 @@ class ThreadEntry(Frozen):
 
     Turns count from 1; what opens a call is the agent's turn 0. `digits` are keys that the caller
     pressed instead of speaking. `heard` is what the caller heard of a reply before they spoke into
-    it; None where nobody did. `lang` is the language of a reply.
+    it; None where nobody did. `lang` is the language of a reply. `by` is the name of
+    the person whose words a machine has spoken (role `human`).
     """
 
     role: Role
@@ -42,6 +43,7 @@ class ThreadEntry(Frozen):
     digits: str | None = None
     heard: str | None = None
     lang: str | None = None
+    by: str | None = None
 
     @property
     def reached(self) -> str:
@@ -118,6 +120,8 @@ class Alert(Frozen):
 
     `round` counts from 1, `rung` from 0. `ring` names one attempt, so that late word of an earlier
     one changes nothing. `leg` is the CallSid of the human's line, once the carrier has told it.
+    `to` is the telephone of a person who wants the call (`asked_by`), rung before those of the
+    site. `who` is the name of whoever is being rung, or has the call.
     """
 
     reason: str
@@ -126,6 +130,62 @@ class Alert(Frozen):
     rung: int = 0
     ring: str | None = None
     leg: str | None = None
+    to: str | None = None
+    asked_by: str | None = None
+    who: str | None = None
+
+
+class Act(Frozen):
+    """What people did to one thing of a call: `n` times by now, last `by`, then."""
+
+    n: int
+    by: str
+    at: int
+
+
+class Remark(Frozen):
+    """A note of a person about the call: kept with it, and never spoken. `id` names the request."""
+
+    id: str
+    by: str
+    at: int
+    text: str
+
+
+class Saying(Frozen):
+    """A phrase of a person that is on its way to the caller: it stands here until it was heard.
+
+    `id` names the request. `teller` names who was given it to say, None while nobody was; `until`
+    is when it will have been said, None while that is not known. `fetched`: when the carrier was
+    asked to have the caller's line come for it.
+    """
+
+    id: str
+    by: str
+    at: int
+    text: str
+    teller: str | None = None
+    until: int | None = None
+    fetched: int | None = None
+
+
+class UrgencySet(Frozen):
+    """A person's word on the urgency: it stands until something is heard that is graver than what
+    had been heard then (`over`)."""
+
+    to: Urgency
+    over: Urgency | None
+    by: str
+    at: int
+    reason: str | None = None
+
+
+class Disposed(Frozen):
+    """How a person has ended the call: one of `call/disposition.py`."""
+
+    what: str
+    by: str
+    at: int
 
 
 class CallRecord(Frozen):
@@ -141,7 +201,10 @@ class CallRecord(Frozen):
     is `human` from the moment at which the agent is silent for good or until a human
     hands back. `alert` and `alert_due` (when the ladder goes on) tell who is being rung. `cut` is
     what was heard of a reply that was interrupted before it was whole. `unclear` counts the last
-    turns in a row that were not understood, `lost` the turns that a failover took.
+    turns in a row that were not understood, `lost` the turns that a failover took. What people do:
+    `acts` (see `call/acts.py`), `notes`, `sayings` (phrases on their way to the caller),
+    `urgency_set` beside `urgency_heard`, what is heard by itself (None where nobody has set
+    another: then it is `urgency`), `disposition`.
     """
 
     call_sid: str
@@ -178,6 +241,12 @@ class CallRecord(Frozen):
     unclear: int = 0
     lost: int = 0
     outcome: str | None = None
+    acts: dict[str, Act] = Field(default_factory=dict)
+    notes: tuple[Remark, ...] = ()
+    sayings: tuple[Saying, ...] = ()
+    urgency_heard: Urgency | None = None
+    urgency_set: UrgencySet | None = None
+    disposition: Disposed | None = None
 
     @property
     def owed(self) -> bool:

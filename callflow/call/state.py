@@ -39,6 +39,12 @@ class Event(StrEnum):
     RECLAIM = "reclaim"
     RECORD = "record"
     """A person records a fact."""
+    REMARK = "remark"
+    """A person writes a note."""
+    URGE = "urge"
+    """A person says how urgent it is."""
+    SAY = "say"
+    """A person has something said to the caller."""
     INTERRUPT = "interrupt"
     ALERT = "alert"
     TRANSFER = "transfer"
@@ -79,6 +85,9 @@ MOVES: dict[Event, dict[CallState, CallState | Refusal]] = {
     Event.HAND_BACK: {_P: _FENCED,   _I: _N,      _N: _FENCED,   _C: _ENDED},
     Event.RECLAIM:   {_P: _FENCED,   _I: _N,      _N: _FENCED,   _C: _ENDED},
     Event.RECORD:    {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
+    Event.REMARK:    {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
+    Event.URGE:      {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
+    Event.SAY:       {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
     Event.INTERRUPT: {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
     Event.ALERT:     {_P: _P,        _I: _I,      _N: _N,        _C: _ENDED},
     Event.TRANSFER:  {_P: _P,        _I: _P,      _N: _P,        _C: _ENDED},

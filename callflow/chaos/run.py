@@ -250,6 +250,7 @@ def _env(plan: Plan, servers: Servers, line: Line, clocks: Path) -> dict[str, st
     env = {
         "CALLFLOW_REDIS_URL": servers.calls_url,
         "CALLFLOW_BROKER_URL": servers.broker_url,
+        "CALLFLOW_RECORDS_URL": "",  # What callers heard is judged by the working records.
         "CALLFLOW_RESPONDER": "counted",
         "CALLFLOW_PACE_S": str(plan.pace_s),
         "CALLFLOW_RETRIEVAL": "lexical",

@@ -10,15 +10,19 @@ import typer
 
 from callflow.cli import (
     call,
+    calls_end,
     calls_fact,
     calls_ls,
+    calls_note,
     calls_show,
+    calls_urgency,
     calls_watch,
     chaos,
     demo,
     doctor,
     eval,
     phone,
+    records,
     sites_check,
     sop_check,
     sop_index,
@@ -28,6 +32,7 @@ from callflow.cli import (
     twilio_fallback,
     twilio_setup,
     up,
+    users,
     web,
 )
 from callflow.cli.failure import PlainErrors
@@ -42,8 +47,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 calls = typer.Typer(no_args_is_help=True, help="Look at calls: list them, read one, watch all.")
+kept = typer.Typer(no_args_is_help=True, help="The records that last, and the test calls.")
 sop = typer.Typer(no_args_is_help=True, help="Standard operating procedures.")
 sites = typer.Typer(no_args_is_help=True, help="Lifts, and whom to ring for them.")
+people = typer.Typer(no_args_is_help=True, help="Who may sign in to the board.")
 twilio = typer.Typer(no_args_is_help=True, help="What the carrier must be told.")
 
 app.command("demo")(demo.demo)
@@ -53,21 +60,38 @@ app.command("web")(web.web)
 app.command("phone")(phone.phone)
 app.command("call")(call.call)
 app.add_typer(calls, name="calls")
+app.add_typer(kept, name="records")
 app.command("doctor")(doctor.doctor)
 app.command("sweep")(sweep.sweep)
 app.command("eval")(eval.evaluate)
 app.add_typer(sop, name="sop")
 app.add_typer(sites, name="sites")
 app.add_typer(twilio, name="twilio")
+app.add_typer(people, name="users")
 
 calls.command("ls")(calls_ls.ls)
 calls.command("show")(calls_show.show)
 calls.command("fact")(calls_fact.fact)
+calls.command("note")(calls_note.note)
+calls.command("urgency")(calls_urgency.urgency)
+calls.command("end")(calls_end.end)
 calls.command("watch")(calls_watch.watch)
+kept.command("ls")(records.ls)
+kept.command("show")(records.show)
+kept.command("export")(records.export)
+kept.command("verify")(records.verify)
+kept.command("erase")(records.erase)
+kept.command("tests")(records.ledger)
 sop.command("new")(sop_new.new)
 sop.command("check")(sop_check.check)
 sop.command("index")(sop_index.index)
 sop.command("test")(sop_test.try_out)
 sites.command("check")(sites_check.check)
+people.command("add")(users.add)
+people.command("ls")(users.ls)
+people.command("rm")(users.rm)
+people.command("password")(users.password)
+people.command("role")(users.role)
+people.command("log")(users.log)
 twilio.command("fallback")(twilio_fallback.fallback)
 twilio.command("setup")(twilio_setup.setup)

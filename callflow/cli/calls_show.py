@@ -41,10 +41,15 @@ def show(
     if as_json:
         screen.line(_json(record, journal))
         return
+    screen.page(*whole(record, journal))
+
+
+def whole(record: CallRecord, journal: Sequence[JournalEntry] | None) -> list[RenderableType]:
+    """A call for the screen: what was said, where it stands, and what happened to it."""
     parts: list[RenderableType] = [_title(record), "", transcript(record), "", _fields(record)]
     if journal is not None:
         parts += ["", _journal_table(record, journal)]
-    screen.page(*parts)
+    return parts
 
 
 def _json(record: CallRecord, journal: Sequence[JournalEntry] | None) -> str:
@@ -100,6 +105,7 @@ def _fields(record: CallRecord) -> Table:
         ("also", others or "nothing else"),
         ("procedure", sections or "none retrieved"),
         ("facts", told or "none"),
+        ("notes", "; ".join(f"{one.by}: {one.text}" for one in record.notes) or "none"),
         ("received", screen.clock(record.created_at)),
         ("changed", screen.clock(record.updated_at)),
     ):
@@ -114,7 +120,8 @@ def _journal_table(record: CallRecord, journal: Sequence[JournalEntry]) -> Table
     for entry in journal:
         attempts = f"takeover {entry.attempts}" if entry.attempts else ""
         refused = f"write {entry.write}" if entry.write else ""
-        recorded = f"{entry.fact} by {entry.by}" if entry.fact else ""
+        by = f"by {entry.by}" if entry.by else ""
+        recorded = f"{entry.fact} {by}" if entry.fact else by
         table.add_row(
             screen.text(f"{(entry.at - record.created_at) / 1000:.3f} s", "dim"),
             screen.text(entry.event, "bold red" if entry.event in _LOSSES else ""),

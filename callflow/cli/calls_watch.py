@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from callflow.cli import screen, server
-from callflow.errors import StoreUnavailable
+from callflow.errors import StoreError
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from callflow.board.reader import Seen
+    from callflow.board.sight import Row
+    from callflow.store.watching import Sight
 
-    from callflow.call.record import CallRecord
+    Teller = Callable[[Sight, Row], str]
 
-LINGER_S = 10.0
-"""How long a call that has ended stays in sight, so that one sees how it ended."""
+REDRAW_S = 0.25
+"""So often the screen is drawn anew while no key is pressed: its clocks go on."""
 
 
 def watch(
@@ -30,111 +32,96 @@ def watch(
         bool, typer.Option("--json", help="For programs: one JSON line for each change.")
     ] = False,
 ) -> None:
-    """Watch all calls until Ctrl-C: who works on which, who waits, what was said last."""
+    """Watch all calls as the board shows them: the gravest first, who talks, who waits.
+
+    A terminal shows them until q or Ctrl-C; its keys stand at the bottom. Elsewhere each change is
+    one line.
+    """
     server.need()
+    console = screen.console()
     if as_json:
-        _tell_changes(interval)
-    else:
+        _tell_changes(interval, _for_programs)
+    elif console.is_terminal and not console.is_dumb_terminal:
         _show(interval)
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What one look over all calls found."""
-
-    records: tuple[CallRecord, ...]
-    now_ms: int
-    workers: int
-    trouble: str = ""
-    """Why this is the last look that succeeded, and no new one."""
-
-
-class _Watched:
-    """The calls under way, and for a while those that were and have ended."""
-
-    def __init__(self) -> None:
-        self._left: dict[str, float] = {}
-        self._active: set[str] = set()
-
-    def look(self) -> Look:
-        """Calls that wait longest first, ended ones last."""
-        from callflow import bootstrap
-
-        snapshots = bootstrap.snapshots()
-        active = snapshots.active()
-        now = time.monotonic()
-        names = {record.call_sid for record in active}
-        self._left |= dict.fromkeys(self._active - names, now)
-        self._left = {
-            sid: since
-            for sid, since in self._left.items()
-            if sid not in names and now - since < LINGER_S
-        }
-        self._active = names
-        left = snapshots.find_all(list(self._left)).values()
-        present = bootstrap.leases().present_now()
-        return Look((*active, *left), snapshots.now_ms(), len(present))
-
-
-def _looks(interval_s: float) -> Iterator[Look]:
-    """Look again and again. A server that goes away after the first look is waited for."""
-    watched = _Watched()
-    last = watched.look()
-    yield last
-    while True:
-        began = time.monotonic()
-        try:
-            last = watched.look()
-        except StoreUnavailable as error:
-            last = replace(last, trouble=str(error))
-        yield last
-        time.sleep(max(0.0, began + interval_s - time.monotonic()))
-
-
-def _tell_changes(interval_s: float) -> None:
-    from callflow.cli.rows import Row
-
-    told: dict[str, Row] = {}
-    trouble = ""
-    for look in _looks(interval_s):
-        if look.trouble and look.trouble != trouble:
-            screen.note(look.trouble)
-        trouble = look.trouble
-        rows = {record.call_sid: Row.of(record) for record in look.records}
-        for sid, row in rows.items():
-            if told.get(sid) != row:
-                screen.line(json.dumps(row.as_dict(), ensure_ascii=False))
-        told = rows
+    else:
+        _tell_changes(interval, _for_people)
 
 
 def _show(interval_s: float) -> None:
     from rich.live import Live
 
-    console = screen.console()
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        for look in _looks(interval_s):
-            live.update(_page(look, console), refresh=True)
+    from callflow.cli import watch_page
+    from callflow.cli.keys import keys
+    from callflow.cli.watch_reader import Looking
+    from callflow.cli.watch_view import View
+
+    console, view = screen.console(), View()
+    looking = Looking(interval_s)
+    seen = looking.seen()
+    with keys() as read, Live(console=console, auto_refresh=False, screen=True) as live:
+        while not view.quits:
+            now = looking.seen()
+            seen = replace(seen, opened=now.opened) if view.paused else now
+            live.update(watch_page.page(seen, view, console), refresh=True)
+            key = read(REDRAW_S)
+            while key:
+                view.press(key, seen.calls, watch_page.rows_of(console.size.height))
+                key = read(0)
+            looking.open(view.opened)
+    looking.close()
 
 
-def _page(look: Look, console: Console) -> Group:
-    from rich.console import Group
+def _looks(interval_s: float) -> Iterator[tuple[Seen, str]]:
+    """Look again and again; the second is why the last look failed. A server that goes away after
+    the first one is waited for."""
+    from callflow.cli.watch_reader import reader
 
-    from callflow.call.words import word
+    reading = reader()
+    seen = reading.round()
+    yield seen, seen.trouble
+    while True:
+        began = time.monotonic()
+        try:
+            seen = reading.round()
+            trouble = seen.trouble
+        except StoreError as error:
+            trouble = str(error)
+        yield seen, trouble
+        time.sleep(max(0.0, began + interval_s - time.monotonic()))
+
+
+def _tell_changes(interval_s: float, tell: Teller) -> None:
+    told: dict[str, str] = {}
+    known = ""
+    for seen, trouble in _looks(interval_s):
+        if trouble and trouble != known:
+            screen.note(trouble)
+        known = trouble
+        lines = {
+            sight.call_sid: tell(sight, seen.shown[sight.call_sid].row)
+            for sight in seen.look.sights
+            if sight.call_sid in seen.shown
+        }
+        for sid, line in lines.items():
+            if told.get(sid) != line:
+                stamp = "" if tell is _for_programs else f"{screen.clock(seen.look.now_ms)}  "
+                screen.line(f"{stamp}{line}")
+        told = lines
+
+
+def _for_programs(sight: Sight, row: Row) -> str:
+    """Names of fields are a promise; times are on the server's clock, ms."""
     from callflow.cli import rows
 
-    words = [word(record) for record in look.records]
-    room = max(1, console.height - 6)
-    hidden = len(look.records) - room
-    summary = screen.sentence(
-        (
-            screen.counted(look.workers, "worker process", "worker processes"),
-            *(f"{words.count(each)} {each}" for each in rows.STYLES if each in words),
-            "" if words else "no calls",
-            f"{hidden} more than fit here" if hidden > 0 else "",
-        )
+    also = ("urgency", "lift", "address", "people", "flags", "talks", "alert", "takeovers")
+    shown = row.as_dict()
+    return json.dumps(
+        {**rows.Row.of(sight).as_dict(), **{name: shown[name] for name in also}},
+        ensure_ascii=False,
     )
-    return Group(
-        rows.live_table(look.records[:room], look.now_ms, console.width),
-        screen.text(summary, "dim"),
-        screen.text(look.trouble, "bold red"),
-    )
+
+
+def _for_people(sight: Sight, row: Row) -> str:
+    from callflow.cli import watch_page
+
+    return watch_page.told(row)

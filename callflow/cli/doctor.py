@@ -68,7 +68,7 @@ def _examine(node: str, as_json: bool) -> None:
 def _checks() -> Iterator[Check]:
     from callflow import bootstrap
     from callflow.celery import CALLS, WATCHDOG
-    from callflow.cli import broker
+    from callflow.cli import broker, records_checks
     from callflow.store.doctor import Doctor
     from callflow.store.finding import Check, Grade
     from callflow.store.rounds import Rounds
@@ -87,6 +87,7 @@ def _checks() -> Iterator[Check]:
     try:
         yield from Doctor(bootstrap.client(), settings.min_replicas).checks()
         yield from rounds.checks()
+        yield from records_checks.checks()
     except StoreError as error:
         yield Check("server", Grade.FAILURE, str(error))
         if url == settings.redis_url:

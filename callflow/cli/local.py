@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import secrets
 import socket
 import threading
 import time
@@ -15,16 +14,17 @@ from functools import partial
 from pathlib import Path
 
 from callflow import bootstrap
-from callflow.cli import screen, server
+from callflow.cli import credentials, screen, server
+from callflow.cli.credentials import FLOWER_PASSWORD
 from callflow.cli.exchange import Exchange, handed_out
 from callflow.cli.supervision import ProcessPart, ServerPart, Supervisor
 from callflow.errors import CallflowError, StoreUnavailable
-from callflow.stack import LocalStack, StackProcess
+from callflow.stack import FLOWER_AUTH, LocalStack, StackProcess
 from callflow.store.doctor import refuse_unfit
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.script import address
 
-FLOWER_AUTH = "FLOWER_BASIC_AUTH"
+FLOWER_USER = "operator"
 
 READY_WITHIN_S = 30.0
 """Python starts in a second or two, on a busy machine in ten."""
@@ -71,7 +71,7 @@ class Local:
         self._running = running
         self._parts: list[ProcessPart] = []
         self._embedded: EmbeddedServer | None = None
-        self._flower: tuple[int, str] | None = None
+        self._flower = self._board = ""
         self._exchange: Exchange | None = None
 
     @property
@@ -100,11 +100,16 @@ class Local:
         """Start workers, watchdog and beat; Flower on `flower_port`, the web process that
         `exchange` plans."""
         env = {server.URL_VARIABLE: os.environ[server.URL_VARIABLE]}
+        if self._here is None:
+            env[server.RECORDS_VARIABLE] = ""  # What leaves nothing behind is no record either.
         if exchange is not None:
             env |= exchange.env
+            if self._here is not None:
+                board = credentials.board_env(bootstrap.settings(), self._here, exchange.port)
+                self._board = credentials.board_words(bootstrap.settings(), self._here, board)
+                env |= board
         if flower_port is not None:
-            self._flower = flower_port, os.environ.get(FLOWER_AUTH) or _credentials()
-            env[FLOWER_AUTH] = self._flower[1]
+            env[FLOWER_AUTH] = self._flower_credentials(flower_port)
         events = flower_port is not None
         stack = self._running.enter_context(LocalStack(env, self.log_dir, events=events))
         for name in self._size.names:
@@ -158,7 +163,7 @@ class Local:
             return probe.connect_ex(("127.0.0.1", self._exchange.port)) == 0
 
     def description(self) -> Iterator[tuple[str, str]]:
-        """What runs where, as name and words. The user's own Flower password is among them."""
+        """What runs where, as name and words; of passwords it tells where they are."""
         where = address(bootstrap.client())
         if self._embedded is not None:
             yield "server", f"{where}, process {self._embedded.pid}, data in {self._here}"
@@ -169,6 +174,8 @@ class Local:
                 part.name,
                 screen.sentence((f"process {part.process.pid}", self._detail(part.name))),
             )
+        if self._board:
+            yield "board", self._board
         yield "logs", str(self.log_dir)
 
     def _detail(self, name: str) -> str:
@@ -176,11 +183,19 @@ class Local:
             return f"{screen.counted(self._size.slots, 'slot')} ({self._size.pool})"
         if name == "web" and self._exchange is not None:
             return f"http://127.0.0.1:{self._exchange.port}, known as {self._exchange.public_url}"
-        if name == "flower" and self._flower is not None:
-            port, credentials = self._flower
-            user, _, password = credentials.partition(":")
-            return f"http://127.0.0.1:{port} · user {user} · password {password}"
-        return ""
+        return self._flower if name == "flower" else ""
+
+    def _flower_credentials(self, port: int) -> str:
+        """User and password as Flower wants them: the user's own, or some that the stack keeps in
+        its data directory while it runs."""
+        where = f"http://127.0.0.1:{port}"
+        if given := os.environ.get(FLOWER_AUTH):
+            self._flower = f"{where} · user and password as in {FLOWER_AUTH}"
+            return given
+        path, password = self.log_dir.parent / FLOWER_PASSWORD, credentials.random_password()
+        self._running.enter_context(credentials.kept_meanwhile(path, password))
+        self._flower = f"{where} · user {FLOWER_USER} · password in {path}"
+        return f"{FLOWER_USER}:{password}"
 
 
 def flower_port(port: int) -> int | None:
@@ -209,8 +224,3 @@ def _free(port: int, who: str, way_out: str) -> int:
         except OSError as error:
             raise PortTaken(port, who, way_out) from error
     return port
-
-
-def _credentials() -> str:
-    """A user and a password that nobody can guess."""
-    return f"operator:{secrets.token_urlsafe(12)}"

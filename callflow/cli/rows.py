@@ -1,4 +1,4 @@
-"""Calls as rows: what the list and the live table show of each, and what programs get."""
+"""Calls as rows: what the list shows of each, and what programs get."""
 
 from __future__ import annotations
 
@@ -26,14 +26,10 @@ STYLES = {
 LATE_MS = 4_000
 """No caller is left in silence for longer: who waits longer is shown in red."""
 
-ROOMY = 150
-"""Columns from which on a whole CallSid fits beside the rest."""
-
-
 CROWDED = 115
 """Columns below which some of a table's are left out, for the sake of the last words."""
 
-_ROOM = {"state": 12, "worker": 15, "beat": 7, "waiting": 7}
+_ROOM = {"state": 12, "waiting": 7}
 """What changes all the time must not move what stands beside it."""
 
 
@@ -82,22 +78,6 @@ class Row:
         return asdict(self)
 
 
-def live_table(records: Sequence[CallRecord], now_ms: int, width: int) -> Table:
-    """Who works on what and since when: one line for each call."""
-    cells: dict[str, Callable[[CallRecord], Text]] = {
-        "call": lambda each: screen.text(each.call_sid if width >= ROOMY else short(each.call_sid)),
-        "state": state,
-        "worker": lambda each: screen.text(short_worker(each.assigned_worker)),
-        "fence": lambda each: screen.text(str(each.fence)),
-        "takeovers": lambda each: screen.text(str(each.attempts or ""), "bold red"),
-        "beat": lambda each: _beat(each, now_ms),
-        "waiting": lambda each: waiting(each, now_ms),
-        "scenario": scenario,
-        "last words": said,
-    }
-    return _table(records, cells, width, first_to_go=("fence", "takeovers", "scenario"))
-
-
 def list_table(records: Sequence[CallRecord], now_ms: int, width: int) -> Table:
     """Where each call stands, with the whole CallSid to be copied."""
     cells: dict[str, Callable[[CallRecord], Text]] = {
@@ -122,7 +102,7 @@ def _table(
     shown = {
         name: cell for name, cell in cells.items() if width >= CROWDED or name not in first_to_go
     }
-    table = screen.table(*shown, numbers=("fence", "takeovers", "beat", "waiting", "turns"))
+    table = screen.table(*shown, numbers=("waiting", "turns"))
     for column in table.columns:
         column.min_width = _ROOM.get(str(column.header), column.min_width)
     for record in records:
@@ -152,27 +132,9 @@ def said(record: CallRecord) -> Text:
     return screen.text(f"{speaker}: {words or '(silence)'}")
 
 
-def short(call_sid: str) -> str:
-    """A CallSid that is still told from others, in a third of the room."""
-    return call_sid if len(call_sid) <= 14 else f"{call_sid[:6]}…{call_sid[-4:]}"
-
-
-def short_worker(worker: str | None) -> str:
-    """`worker1/4711` for `worker1@host/4711-ab12`: which process, for people."""
-    if not worker:
-        return ""
-    node, _, process = worker.partition("/")
-    return f"{node.partition('@')[0]}/{process.partition('-')[0]}"
-
-
 def scenario(record: CallRecord) -> Text:
     """What kind of call it is, once that is known."""
     return screen.text(record.scenario_type or "")
-
-
-def _beat(record: CallRecord, now_ms: int) -> Text:
-    held = record.assigned_worker is not None
-    return screen.text(_age(record.last_heartbeat if held else None, now_ms))
 
 
 def _age(since: int | None, now_ms: int) -> str:

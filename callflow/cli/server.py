@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib.util
 import os
 import time
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from pathlib import Path
 from callflow.errors import CallflowError
 
 URL_VARIABLE = "CALLFLOW_REDIS_URL"
+RECORDS_VARIABLE = "CALLFLOW_RECORDS_URL"
+RECORDS = "records.db"
+"""Where records of a local stack last, in its data directory."""
 _LOCK_DEADLINE_S = 0.5
 _POLL_S = 0.01
 
@@ -53,10 +57,27 @@ def find() -> str | None:
     from callflow import bootstrap
 
     settings = bootstrap.settings()
-    url = settings.redis_url or read_url(settings.data_dir)
+    url = settings.redis_url
+    if url is None and (url := read_url(settings.data_dir)) is not None:
+        # A call that this process ends is to last as those of the stack do.
+        keep_records(settings.data_dir)
     if url is not None:
         use(url)
     return url
+
+
+def keep_records(data_dir: Path) -> bool:
+    """Have complete calls last in a local stack's data directory, unless the settings name another
+    place; False where what that needs is not installed."""
+    from callflow import bootstrap
+
+    if bootstrap.settings().archiving:
+        return True
+    if importlib.util.find_spec("sqlalchemy") is None:
+        return False
+    os.environ[RECORDS_VARIABLE] = f"sqlite:///{(data_dir / RECORDS).absolute()}"
+    bootstrap.forget()
+    return True
 
 
 def need() -> str:

@@ -56,6 +56,8 @@ def up(
         os.environ["CALLFLOW_DATA_DIR"] = str(data_dir)
         bootstrap.forget()
     here = bootstrap.settings().data_dir
+    if not server.keep_records(here):
+        screen.note("no lasting records: they are not installed (pip install 'callflow[records]')")
     bootstrap.library()  # Here a bad procedure is one sentence; in the workers, one in each log.
     size = local.Size(workers, slots, str(pool))
     with _told_to_end() as ended, ExitStack() as running:

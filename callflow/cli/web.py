@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import logging
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from callflow.cli import screen, server
 from callflow.errors import CallflowError
+
+
+class Level(StrEnum):
+    """What is logged: this, and what is worse."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
 
 
 class WebMissing(CallflowError):
@@ -18,7 +28,9 @@ class WebMissing(CallflowError):
 def web(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+    log_level: Annotated[
+        Level, typer.Option(help="What is logged, unless CALLFLOW_LOG_LEVEL is set.")
+    ] = Level.WARNING,
 ) -> None:
     """Answer Twilio's voice webhooks and ConversationRelay sockets, until Ctrl-C.
 
@@ -32,19 +44,18 @@ def web(
         raise WebMissing(
             f"the web process needs {error.name}: pip install 'callflow[web]'"
         ) from error
-    from callflow import bootstrap
+    from callflow import bootstrap, logs
     from callflow.understanding.danger import dangers
 
-    logging.basicConfig(
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=log_level.upper()
-    )
+    known = bootstrap.settings()
+    logs.configure(known.log_format, known.log_level or log_level)
     server.need()
     serve.check(bootstrap.settings(), host)
-    if bootstrap.settings().unsigned:
+    if known.unsigned:
         screen.note(serve.UNSIGNED)
     if bootstrap.telephone() is None:
         screen.note("no CALLFLOW_TWILIO_ACCOUNT_SID: nobody can be rung, whatever happens")
     # Reads its lists, before anybody can speak: it takes a third of a second of a processor, and
     # four callers at once would each wait for all of four readings.
     dangers("", "")
-    serve.serve(host, port, log_level=log_level)
+    serve.serve(host, port)

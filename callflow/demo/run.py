@@ -190,6 +190,7 @@ def _stack(
     env = {
         "CALLFLOW_REDIS_URL": server.url,
         "CALLFLOW_BROKER_URL": "",
+        "CALLFLOW_RECORDS_URL": "",  # A rehearsal is no record, and no test of a lift.
         "CALLFLOW_PACE_S": str(plan.pace_s),
         # Workers die and start by the second here: what they cost at their start is not the matter.
         "CALLFLOW_RETRIEVAL": settings.retrieval or "lexical",

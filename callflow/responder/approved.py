@@ -81,7 +81,7 @@ def next_questions(record: CallRecord) -> dict[str, int]:
     asked = [
         entry.text
         for entry in record.conversation_thread
-        if entry.role == "agent" and entry.turn <= record.answered
+        if entry.role != "caller" and entry.turn <= record.answered
     ]
     due: dict[str, int] = {}
     for index, line in enumerate(questions(record)):

@@ -86,11 +86,12 @@ class _Script:
             for rule in chunk.sentences
             for name in rule.forbids
         }
-        # A reply that is being repeated after a takeover must not see itself in the thread.
+        # A reply that is being repeated after a takeover must not see itself in the thread. What a
+        # person has had said need not be said again either.
         self.said = [
             (entry.turn, entry.text)
             for entry in record.conversation_thread
-            if entry.role == "agent" and entry.turn < self.turn
+            if entry.role != "caller" and entry.turn < self.turn
         ]
 
     def greeting(self) -> list[str]:

@@ -35,7 +35,13 @@ def entry(
 
 def alert(value: Alert) -> str:
     """An alert as it is stored; scripts compare it as a whole, letter by letter."""
-    return as_json(value.model_dump())
+    return as_json(
+        {name: one for name, one in value.model_dump().items() if one is not None or name in _PLAIN}
+    )
+
+
+_PLAIN = frozenset(("reason", "state", "round", "rung", "ring", "leg"))
+"""What stands in every alert, so that a worker of an earlier release writes the same letters."""
 
 
 def fresh_alert(reason: str | None) -> str:

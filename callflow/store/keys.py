@@ -26,6 +26,9 @@ has grown or the entry of a reply that was committed. A hint that may be lost, n
 SWEPT = f"{PREFIX}:swept"
 """Who swept last; expires when the next sweep is overdue, so that an understudy may take it."""
 
+ARCHIVED = f"{PREFIX}:archived"
+"""Who last began to archive; expires when the next round is overdue."""
+
 EPOCH = f"{PREFIX}:epoch"
 """Which life of which server we talk to, and since when: see `leases.Presence`."""
 
@@ -51,6 +54,10 @@ class ShardKeys:
     """by the time at which the ladder of humans goes on: calls for which somebody is to be rung"""
     ended: str
     """by the end: complete calls whose records can still be read"""
+    unarchived: str
+    """by the end: complete calls that the lasting store does not have yet"""
+    archived: str
+    """by when it is next seen whether more was written of them: complete calls that it has"""
     asked: str
     """by the time at which the carrier was last to be asked whether a quiet call is still there"""
     swept: str
@@ -80,6 +87,8 @@ def _shard(number: int) -> ShardKeys:
         active=f"{base}:active",
         rings=f"{base}:rings",
         ended=f"{base}:ended",
+        unarchived=f"{base}:unarchived",
+        archived=f"{base}:archived",
         asked=f"{base}:asked",
         swept=f"{base}:swept",
     )

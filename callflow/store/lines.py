@@ -14,6 +14,7 @@ from callflow.call.limits import LIMIT, THREAD_MOST_ENTRIES
 from callflow.call.state import OPENED, Event, moves_row
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, StoreUnreplicated, TurnOutOfOrder, UnknownCall
+from callflow.store.desk_work import DeskWork
 from callflow.store.encoding import (
     BY_HUMAN,
     FRESH,
@@ -29,6 +30,7 @@ from callflow.store.keys import SAID_CHANNEL, call_keys
 from callflow.store.losses import Losses
 from callflow.store.outcome import Finish, Hear, Heard, Interrupt, Open
 from callflow.store.recorded import Recorded
+from callflow.store.sayings import Sayings
 from callflow.store.script import Scripts
 
 NOT_UNDERSTOOD = "not_understood"
@@ -40,16 +42,25 @@ UNREPLICATED = "unreplicated"
 
 class Lines:
     """What happens on the lines of one deployment. `handovers`: the way to a human and back;
-    `recorded`: the facts that people note; `losses`: what a failover may take."""
+    `recorded`: the facts that people note; `desk_work`: what else they do; `sayings`: what they
+    have said to callers; `losses`: what a failover may take. `archiving`: records last, so those of
+    complete calls stay until the lasting store has them (`Unarchived`)."""
 
     def __init__(
-        self, scripts: Scripts, timing: Timing, thread_most_entries: int = THREAD_MOST_ENTRIES
+        self,
+        scripts: Scripts,
+        timing: Timing,
+        thread_most_entries: int = THREAD_MOST_ENTRIES,
+        archiving: bool = False,
     ) -> None:
         self._scripts = scripts
         self._thread_most_entries = thread_most_entries
+        self._archiving = archiving
         self.timing = timing
         self.handovers = Handovers(scripts)
         self.recorded = Recorded(scripts)
+        self.desk_work = DeskWork(scripts, self._finish)
+        self.sayings = Sayings(scripts, thread_most_entries)
         self.losses = Losses(scripts)
 
     def open(
@@ -205,15 +216,29 @@ class Lines:
         self._scripts.run("sent", (call_keys(call_sid).call,), arguments)
 
     def end(self, call_sid: str, outcome: str, *, now_ms: int | None = None) -> Finish:
-        """Complete the call: its line is closed. It expires after the completed TTL.
+        """Complete the call: its line is closed. It expires after the completed TTL, which begins
+        when the lasting store has it, where there is one.
 
         Raises StoreUnreplicated when too few replicas have it in time: ask again.
         """
+        (word, *_), assured = self._finish("finish", call_sid, outcome, (clock(now_ms),))
+        if not assured and word != Finish.UNKNOWN:
+            raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
+        return Finish(word)
+
+    def _finish(
+        self, script: str, call_sid: str, outcome: str, more: Sequence[str]
+    ) -> tuple[list[str], bool]:
+        """Run `script`, which ends in that of the end, with `more` behind its arguments."""
         keys = call_keys(call_sid)
         shard = keys.shard
-        (word,), assured = self._scripts.run_assured(
-            "finish",
-            (*keys.own, shard.leases, shard.owed, shard.active, shard.rings, shard.ended),
+        said: tuple[list[str], bool] = self._scripts.run_assured(
+            script,
+            (
+                *keys.own,
+                *(shard.leases, shard.owed, shard.active, shard.rings),
+                *(shard.ended, shard.unarchived),
+            ),
             (
                 moves_row(Event.END),
                 call_sid,
@@ -221,12 +246,11 @@ class Lines:
                 outcome,
                 self.timing.completed_ttl_ms,
                 SAID_CHANNEL,
-                clock(now_ms),
+                int(self._archiving),
+                *more,
             ),
         )
-        if not assured and word != Finish.UNKNOWN:
-            raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
-        return Finish(word)
+        return said
 
 
 def _rung_for(reason: str | None) -> tuple[str, str]:

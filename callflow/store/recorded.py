@@ -6,6 +6,7 @@ overwrites them nor delays them, and the next turn may speak of them.
 
 from __future__ import annotations
 
+from callflow.call.acts import Overtaken, fact
 from callflow.call.facts import Value
 from callflow.call.state import Event, moves_row
 from callflow.call.utterance import clean
@@ -22,15 +23,23 @@ class Recorded:
         self._scripts = scripts
 
     def note(
-        self, call_sid: str, name: str, value: Value | None, by: str, *, now_ms: int | None = None
+        self,
+        call_sid: str,
+        name: str,
+        value: Value | None,
+        by: str,
+        *,
+        seen: int | None = None,
+        request: str = "",
+        now_ms: int | None = None,
     ) -> bool:
         """Record one fact, or take it back (None); who did it stands in the journal.
 
         False when it stood so already: twice is once. `value` is as `call.facts.parsed` gives it.
-        Raises UnknownCall and CallEnded.
+        `seen` and `request` are those of `DeskWork`. Raises UnknownCall, CallEnded and Overtaken.
         """
         keys = call_keys(call_sid)
-        (word,) = self._scripts.run(
+        (word, *rest) = self._scripts.run(
             "record",
             (keys.call, keys.journal),
             (
@@ -38,6 +47,8 @@ class Recorded:
                 name,
                 "" if value is None else as_json(value),
                 clean(call_sid, by),
+                "" if seen is None else seen,
+                request,
                 clock(now_ms),
             ),
         )
@@ -46,5 +57,7 @@ class Recorded:
                 raise UnknownCall(call_sid)
             case "ended":
                 raise CallEnded(call_sid, str(Event.RECORD))
+            case "told":
+                raise Overtaken(call_sid, fact(name), rest[0], int(rest[1]))
             case _:
                 return bool(word == "noted")

@@ -164,7 +164,8 @@ class Replies:
                 fields, thread = await pipe.execute()
         if fields[0] is None:
             raise UnknownCall(call_sid)
-        members = ",".join(f'"{name}":{value}' for name, value in zip(_ASKED, fields, strict=True))
+        known = zip(_ASKED, fields, strict=True)
+        members = ",".join(f'"{name}":{value}' for name, value in known if value is not None)
         return Standing.model_validate_json(f"{{{members}}}"), thread
 
     async def _listen(self) -> None:

@@ -74,12 +74,23 @@ class Replicas(NamedTuple):
 NO_REPLICAS = Replicas()
 
 
+_OF_SEVERAL = {
+    **{
+        name: ("acts", name)
+        for name in ("jot", "record", "say", "take", "urge", "utter", "uttered")
+    },
+    "dispose": ("acts", "dispose", "finish"),
+}
+"""Scripts that stand in several files, one after the other."""
+
+
 @cache
 def source(script: str) -> tuple[str, str]:
     """The text of a script with the prelude before it, and its SHA-1 as EVALSHA wants it."""
     folder = resources.files("callflow.store") / "lua"
     text = "\n".join(
-        (folder / f"{name}.lua").read_text(encoding="utf-8") for name in ("prelude", script)
+        (folder / f"{name}.lua").read_text(encoding="utf-8")
+        for name in ("prelude", *_OF_SEVERAL.get(script, (script,)))
     )
     return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 

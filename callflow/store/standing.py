@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from callflow.call.record import Alert, CallRecord, Draft, Frozen, Handling
+from callflow.call.record import Alert, CallRecord, Draft, Frozen, Handling, Saying
 from callflow.call.state import CallState
 
 
@@ -21,6 +21,7 @@ class Standing(Frozen):
     language: str
     heard: int
     answered: int
+    sayings: tuple[Saying, ...] = ()
 
     @classmethod
     def of(cls, record: CallRecord) -> Standing:

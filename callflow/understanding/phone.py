@@ -49,7 +49,7 @@ def _runs(tokens: tuple[str, ...]) -> list[str]:
     before = ""
     while place < len(tokens):
         word = tokens[place]
-        digits, used = _digits_at(tokens, place)
+        digits, used = digits_at(tokens, place)
         if used:
             current += digits
             place += used
@@ -59,7 +59,7 @@ def _runs(tokens: tuple[str, ...]) -> list[str]:
             before, current, correcting = runs[-1], "", True
         elif word == "plus" and not current:
             current = "+"
-        elif current and not (word in _LINKS and _digits_at(tokens, place + 1)[1]):
+        elif current and not (word in _LINKS and digits_at(tokens, place + 1)[1]):
             runs.append(_joined(before, current) if correcting else current)
             current, correcting, before = "", False, ""
         elif correcting and not current and word not in _AFTER_CORRECTION:
@@ -77,13 +77,13 @@ def _joined(before: str, corrected: str) -> str:
     return before[: len(before) - len(corrected)] + corrected
 
 
-def _digits_at(tokens: tuple[str, ...], place: int) -> tuple[str, int]:
+def digits_at(tokens: tuple[str, ...], place: int) -> tuple[str, int]:
     """Return the digits that begin at `place`, and how many tokens they take (0: none)."""
     word = tokens[place] if place < len(tokens) else ""
     if word.isascii() and word.isdigit():
         return word, 1
     if word in _TIMES:
-        digits, used = _digits_at(tokens, place + 1)
+        digits, used = digits_at(tokens, place + 1)
         return (digits * _TIMES[word], used + 1) if len(digits) == 1 else ("", 0)
     if word in _ZEROS:
         return "0", 1
@@ -92,7 +92,7 @@ def _digits_at(tokens: tuple[str, ...], place: int) -> tuple[str, int]:
     if word in ("un", "una"):
         return "", 0
     if word in _HUNDREDS:
-        after, used = _digits_at(tokens, place + 1)
+        after, used = digits_at(tokens, place + 1)
         below = int(after) if used and 0 < len(after) <= 2 else 0
         return str(_HUNDREDS[word] + below), 1 + (used if below else 0)
     if word in SMALL:

@@ -15,9 +15,11 @@ from callflow.web.hook import Hook, Said, counted
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """`base`: where the carrier reaches us, without a slash at its end."""
+    """`base`: where the carrier reaches us, without a slash at its end. `heard`: phrases of people
+    that the caller has heard once one of these addresses is asked, by their ids."""
 
     base: str
+    heard: tuple[str, ...] = ()
 
     def to(self, path: str, **query: str | int | None) -> str:
         """An address of ours; values that are None are left out.
@@ -26,6 +28,8 @@ class Addresses:
         it takes off before it signs.
         """
         given = {name: str(value) for name, value in query.items() if value is not None}
+        if self.heard:
+            given["p"] = ".".join(self.heard)
         return callback_url(self.base, path, given)
 
     def turn(self, turn: int) -> str:

@@ -8,30 +8,53 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from callflow.board import actions, sign_in
+from callflow.board import routes as board
+from callflow.board.actions import Actions
+from callflow.board.door import Door
+from callflow.board.feed import Feed
+from callflow.board.reader import Reader
+from callflow.board.staffed import staffed
 from callflow.errors import CallError, SettingsError, StoreError
 from callflow.intake import Intake
 from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.store.calls import CallStore
+from callflow.store.leases import Leases
 from callflow.store.quiet_lines import QuietLines
 from callflow.store.replies import Replies
 from callflow.store.script import Replicas, Scripts, connect
 from callflow.store.snapshot import Snapshots
+from callflow.store.vitals import Vitals
+from callflow.store.watching import Watching
 from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
 from callflow.twilio.urls import signed_url, socket_url
 from callflow.understanding.danger import dangers
-from callflow.web import arrival, back, ending, health, hook, humans, quiet, relay, voice
+from callflow.web import (
+    arrival,
+    back,
+    by_webhook,
+    ending,
+    health,
+    hook,
+    humans,
+    metrics,
+    quiet,
+    relay,
+    voice,
+)
 from callflow.web.addresses import Addresses
 from callflow.web.desk import Desk
 from callflow.web.hook import Hook
@@ -48,7 +71,7 @@ Handler = Callable[[Party, Hook], Awaitable[Twiml]]
 
 ROUTES: dict[str, Handler] = {
     "/voice/inbound": arrival.inbound,
-    "/voice/turn": voice.turn,
+    hook.TURN: voice.turn,
     "/voice/wait": voice.wait,
     "/voice/status": ending.status,
     "/voice/join": voice.go_on,
@@ -75,6 +98,8 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
         unsigned=settings.unsigned,
     )
 
+    door = Door(settings)
+
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         # What is learnt of words at the first use takes a second: no caller is to wait for it.
@@ -82,7 +107,9 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
         timeouts = {"connect_timeout_s": CONNECT_TIMEOUT_S, "answer_timeout_s": ANSWER_TIMEOUT_S}
         with connect(url, **timeouts) as client:
             scripts = Scripts(client, replicas=Replicas(*settings.replicas))
-            store = CallStore(scripts, settings.timing, settings.thread_most_entries)
+            store = CallStore(
+                scripts, settings.timing, settings.thread_most_entries, settings.archiving
+            )
             desk = Desk(scripts.where)
             async with Replies.listening(url) as replies:
                 party = Party(
@@ -95,22 +122,53 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
                     desk,
                     Addresses(base),
                 )
+                bring = by_webhook.Bringing(party).from_any_thread()
                 fitness = health.Health(scripts, settings.timing, desk)
-                async with fitness.watching(), _asking(party, telephone, scripts):
-                    yield {"party": party, "gate": gate, "health": fitness}
+                async with (
+                    fitness.watching(),
+                    _asking(party, telephone, scripts),
+                    _looking(settings, sites, scripts, desk) as looking,
+                ):
+                    app.state.feed = looking["feed"]
+                    yield {
+                        "party": party,
+                        "gate": gate,
+                        "health": fitness,
+                        **looking,
+                        "actions": Actions(
+                            store, party.snapshots, party.ringing, bring, desk.errand
+                        ),
+                    }
             desk.close()
+        door.close()
 
-    routes = [Route(path, _door(handler), methods=["POST"]) for path, handler in ROUTES.items()]
-    return Starlette(
-        routes=[
-            *routes,
-            WebSocketRoute("/voice/relay", _socket),
-            Route("/healthz", health.healthz),
-            Route("/readyz", health.readyz),
-            Route("/health", health.health),
-        ],
-        lifespan=lifespan,
-    )
+    return Starlette(routes=_routes(door, sites), lifespan=lifespan)
+
+
+def _routes(door: Door, sites: Sites) -> list[BaseRoute]:
+    return [
+        *(Route(path, _door(handler), methods=["POST"]) for path, handler in ROUTES.items()),
+        WebSocketRoute("/voice/relay", _socket),
+        Route("/healthz", health.healthz),
+        Route("/readyz", health.readyz),
+        Route("/health", health.health),
+        Route("/metrics", metrics.endpoint),
+        *sign_in.routes(door),
+        *board.routes(door, sites),
+        *actions.routes(door),
+    ]
+
+
+@asynccontextmanager
+async def _looking(
+    settings: Settings, sites: Sites, scripts: Scripts, desk: Desk
+) -> AsyncIterator[dict[str, Any]]:
+    """The one reader of all calls, for boards and metrics."""
+    staff = partial(staffed, Vitals(scripts), Leases(scripts, settings.timing))
+    feed = Feed(Reader(Watching(scripts.client), staff, sites.get))
+    gauging = metrics.Gauging(settings, sites, scripts.client, desk)
+    async with feed.running(), gauging.running(feed):
+        yield {"feed": feed, "gauging": gauging}
 
 
 def _asking(
@@ -156,18 +214,23 @@ def _door(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             return PlainTextResponse(str(error), 400)
         if not request.state.gate.open(request, form):
             return PlainTextResponse("not signed by the carrier of this account", 403)
-        return await _answered(handler, request.state.party, one)
+        return await _answered(handler, request, one)
 
     return open_door
 
 
-async def _answered(handler: Handler, party: Party, one: Hook) -> Response:
+async def _answered(handler: Handler, request: Request, one: Hook) -> Response:
     try:
         sid = one.call_sid
-        twiml = await handler(party, one)
-    except StoreError as error:
+        with hook.told(request.scope["path"], one):
+            try:
+                party = await by_webhook.heard(request.state.party, one)
+                twiml = await handler(party, one)
+            except StoreError as error:
+                log.warning("call %s: %s", sid, error)
+                raise
+    except StoreError:
         # Nothing that must be kept was kept: the carrier is told to ask again, and does.
-        log.warning("call %s: %s", sid, error)
         return PlainTextResponse("the store cannot be reached: ask again", 503)
     except (CallError, hook.BadRequest) as error:
         return PlainTextResponse(str(error), 400)

@@ -12,6 +12,7 @@ own, so that a carrier that does not answer keeps no caller from the store.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import time
 from collections.abc import Callable
@@ -110,7 +111,9 @@ async def _in(
     threads: ThreadPoolExecutor, question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(threads, partial(question, *args, **kwargs))
+    # What is logged and traced in the thread is about the same call.
+    asked = partial(contextvars.copy_context().run, question, *args, **kwargs)
+    return await loop.run_in_executor(threads, asked)
 
 
 def _told_late(errand: asyncio.Future[Any]) -> None:

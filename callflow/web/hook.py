@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from callflow import logs, traces
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from callflow.errors import CallflowError
 from callflow.sop.requests import asks_for_human
@@ -26,6 +28,9 @@ MAX_DIGITS = 64
 LOW_CONFIDENCE = 0.3
 """Below it, by the recogniser's own word, what it heard is a guess. Twilio gives 0 to 1; often it
 gives nothing, and then it counts as understood."""
+
+TURN = "/voice/turn"
+"""Where the carrier sends what a caller has said."""
 
 TERMINAL = frozenset({"completed", "busy", "failed", "no-answer", "canceled"})
 """CallStatus values after which a line is closed: whatever arrives later cannot open it again."""
@@ -142,3 +147,18 @@ async def read(request: Request) -> tuple[list[tuple[str, str]], Hook]:
         query=dict(request.query_params),
         repeated="i-twilio-idempotency-token" in request.headers,
     )
+
+
+@contextmanager
+def told(path: str, one: Hook) -> Iterator[None]:
+    """Logs and traces are told which webhook it is that is being answered, and of which turn."""
+    sid, turn = one.call_sid, counted(one.query.get("n", "")) or None
+    with logs.bound(call_sid=sid, turn=turn):
+        if turn is None:
+            with traces.span(path, call_sid=sid):
+                yield
+        else:
+            # The trace of a turn begins where the caller's words arrive.
+            first = path == TURN and not one.repeated
+            with traces.turn(path, sid, turn, first=first):
+                yield

@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
+from callflow import traces
 from callflow.call.limits import OVERLOAD
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
@@ -130,23 +131,24 @@ class Party:
         may say again what another one has said, and may have been left behind by it. Raises
         CallEnded and StoreError.
         """
-        while True:
-            try:
-                word, woken = await self._hear(call_sid, turn, said)
-            except UnknownCall:
-                await self.open(call_sid, hook)
-                continue
-            if word is Hear.REPEATED and replays:
-                record = await self.desk.ask(self.snapshots.read, call_sid)
-                stands = _stands(record, turn, said)
-                if stands > record.heard:
-                    turn = stands
+        with traces.turn("hear", call_sid, turn, first=True):
+            while True:
+                try:
+                    word, woken = await self._hear(call_sid, turn, said)
+                except UnknownCall:
+                    await self.open(call_sid, hook)
                     continue
-                return word, stands
-            elif told and not woken:
-                # Somebody works on the call, or an older turn is owed: the one that was answered?
-                await self.desk.ask(self.intake.store.losses.note, call_sid, 0, told=told)
-            return word, turn
+                if word is Hear.REPEATED and replays:
+                    record = await self.desk.ask(self.snapshots.read, call_sid)
+                    stands = _stands(record, turn, said)
+                    if stands > record.heard:
+                        turn = stands
+                        continue
+                    return word, stands
+                elif told and not woken:
+                    # Somebody works on the call, or an older turn is owed: one that was answered?
+                    await self.desk.ask(self.intake.store.losses.note, call_sid, 0, told=told)
+                return word, turn
 
     async def _hear(self, call_sid: str, turn: int, said: Said) -> tuple[Hear, bool]:
         word, sent = await self.desk.ask(

@@ -16,6 +16,7 @@ from contextlib import suppress
 from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from callflow import logs
 from callflow.call.limits import LIMIT
 from callflow.call.record import CallRecord
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
@@ -56,10 +57,11 @@ async def serve(party: Party, socket: WebSocket) -> None:
             await socket.close(POLICY_VIOLATION)
             return
         session = Session(party, _hook(setup), socket.send_text)
-        try:
-            await _run(party, session, wire)
-        finally:
-            await _told(session)
+        with logs.bound(call_sid=session.call_sid):
+            try:
+                await _run(party, session, wire)
+            finally:
+                await _told(session)
     except (WebSocketDisconnect, RuntimeError):
         """The line, the carrier or a network has closed it: the action address hears of it.
         Starlette says RuntimeError where it was closed under our hands."""

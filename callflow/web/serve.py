@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import resource
+import socket
+from contextlib import suppress
 
 import uvicorn
 
-from callflow import bootstrap
+from callflow import bootstrap, traces
 from callflow.errors import SettingsError
 from callflow.settings import Settings
 from callflow.web.app import create
@@ -48,31 +50,49 @@ def check(settings: Settings, host: str) -> None:
         )
 
 
-def serve(host: str, port: int, *, log_level: str = "warning") -> None:
-    """Answer calls on `host` and `port` until SIGTERM. Raises SettingsError and SitesError."""
+def serve(host: str, port: int) -> None:
+    """Answer calls on `host` and `port` until SIGTERM. Raises SettingsError, SitesError and
+    TracesMissing. Logs as the process does."""
     settings = bootstrap.settings()
     check(settings, host)
+    traces.begin(settings.traces_url, "web")
     # Each caller who waits has a connection, and 1,024 of them is what systems allow by default.
     _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
     app = create(settings, bootstrap.sites(), bootstrap.telephone())
-    uvicorn.run(
-        app,
-        host=host,
-        port=port,
-        log_level=log_level,
-        # Addresses carry what callers say while the store is gone: no log may have them.
-        access_log=False,
-        ws="websockets-sansio",
-        ws_max_size=64 * 1024,
-        ws_ping_interval=10,
-        ws_ping_timeout=10,
-        # Whatever a proxy says of itself: the signature is over the public address alone.
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=DRAIN_S,
-        backlog=2048,
+    server = _Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            # The process has one log already, and uvicorn's own would have what callers say.
+            log_config=None,
+            # Addresses carry what callers say while the store is gone: no log may have them.
+            access_log=False,
+            ws="websockets-sansio",
+            ws_max_size=64 * 1024,
+            ws_ping_interval=10,
+            ws_ping_timeout=10,
+            # Whatever a proxy says of itself: the signature is over the public address alone.
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=DRAIN_S,
+            backlog=2048,
+        )
     )
+    with suppress(KeyboardInterrupt):  # It has ended as it should by then.
+        server.run()
+    if not server.started:
+        raise SystemExit(3)  # As uvicorn.run does; the log says why.
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let open boards go first: their streams have no end of their own."""
+        feed = getattr(self.config.app.state, "feed", None)  # type: ignore[union-attr]
+        if feed is not None:
+            feed.end()
+        await super().shutdown(sockets)
 
 
 def _loopback(host: str) -> bool:

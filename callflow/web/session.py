@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+from callflow import traces
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, StoreError, UnknownCall
@@ -58,10 +59,9 @@ class Session(Talk):
         for entry in record.conversation_thread:
             if entry.role == "agent":
                 self._spoken.resumed(entry.turn, entry.reached)
-            else:
+            elif entry.role == "caller":
                 age_s = (record.updated_at - entry.at) / 1000
-                said = Said(entry.text, entry.digits)
-                self._last = (said, entry.turn, time.monotonic() - age_s)
+                self._last = (Said(entry.text, entry.digits), entry.turn, time.monotonic() - age_s)
         try:
             await self._begun_with(record)
             if record.draft is not None:
@@ -142,8 +142,10 @@ class Session(Talk):
     async def speak(self) -> None:
         """Say every reply in order, for as long as the session lasts."""
         while True:
+            await self._phrases_of_people.say(await self._party.standing(self.call_sid, DUE_S))
             turn = await self._next_owed()
-            await self._reply(turn)
+            with traces.turn("speak", self.call_sid, turn):
+                await self._reply(turn)
             self._answered = max(self._answered, turn)
             self._told = turn
             self._listening_since = time.monotonic()
@@ -173,6 +175,7 @@ class Session(Talk):
 
     async def _look(self, standing: Standing) -> None:
         await self._settle(standing)
+        await self._phrases_of_people.say(standing)
         if standing.heard < self._next_turn - 1 or standing.answered < self._told:
             await self._regain()
         quiet_at = max(self._spoken.quiet_at, self._listening_since)
@@ -247,11 +250,6 @@ class Session(Talk):
         await self._aloud(self._answers.phrase("say_again"))
         return True
 
-    def _speak_by(self) -> float:
-        """When the caller must hear something again (monotonic, s)."""
-        silent_since = max(self._spoken.quiet_at, self._listening_since)
-        return silent_since + self._party.settings.reply_wait_s
-
     async def _pieces(self, turn: int, reply: Reply) -> bool:
         """Send what is new of the reply. True when the turn needs nothing more."""
         sent = self._spoken.sent.get(turn, "")
@@ -275,6 +273,8 @@ class Session(Talk):
 
     async def _hold(self) -> None:
         """Nothing to say yet: the caller must hear something. After the second phrase a human."""
+        if await self._phrases_of_people.say(await self._party.standing(self.call_sid, DUE_S)):
+            return
         self._phrases += 1
         if self._phrases <= PHRASES:
             await self._aloud(self._answers.phrase(f"hold_{self._phrases}"))

@@ -9,6 +9,7 @@ from contextlib import suppress
 from callflow.errors import StoreError
 from callflow.twilio import frames
 from callflow.web.addresses import Flight
+from callflow.web.by_socket import BySocket
 from callflow.web.hook import Hook, Said, counted
 from callflow.web.party import Party, now_ms
 from callflow.web.speaking import Spoken
@@ -32,10 +33,16 @@ class Talk:
         self._untold: tuple[int, bool] | None = None
         """The turn of whose reply the record does not know how far it was spoken, and whether the
         carrier began with it by itself."""
+        letters = counted(hook.fields.get("letters", "")) or 0
+        greeted_until = time.monotonic() + letters / party.settings.speech_letters_per_s
+        self._phrases_of_people = BySocket(
+            party, self.call_sid, self._spoken, greeted_until, self._aloud
+        )
 
     async def interrupted(self, until: str) -> None:
         """The caller spoke into what we were saying: keep what they had heard of it."""
         self._listening_since = time.monotonic()
+        await self._phrases_of_people.interrupted(until)
         cut = self._spoken.interrupted(until, time.monotonic())
         if cut is not None:
             # Else the reply stands as a whole; what was cut off of it may be said again.
@@ -45,6 +52,7 @@ class Talk:
     async def played(self, text: str) -> None:
         """The caller has heard these words of ours: should the socket break, we go on after them,
         or after what there was time for where the server cannot be told."""
+        await self._phrases_of_people.played(text)
         known = self._spoken.played(text)
         if known is not None:
             try:
@@ -90,6 +98,11 @@ class Talk:
     async def _aloud(self, text: str) -> None:
         await self._send(frames.text(text, last=True, lang=None))
         self._spoken.aloud(text, time.monotonic())
+
+    def _speak_by(self) -> float:
+        """When the caller must hear something again (monotonic, s)."""
+        silent_since = max(self._spoken.quiet_at, self._listening_since)
+        return silent_since + self._party.settings.reply_wait_s
 
     async def leave(
         self, reason: str, *, said: Said | None = None, turn: int = 0, waited_s: float = 0.0

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 
+from callflow import traces
 from callflow.errors import CallEnded, StoreError, StoreUnavailable, UnknownCall
 from callflow.store.outcome import Hear
 from callflow.store.replies import Expected
 from callflow.store.standing import Reply, Standing
 from callflow.twilio.twiml import Twiml
+from callflow.web import by_webhook
 from callflow.web.addresses import Flight, Saying
 from callflow.web.answers import Answers
 from callflow.web.ending import ended
-from callflow.web.hook import Hook, Said
+from callflow.web.hook import MAX_TURN, Hook, Said
 from callflow.web.party import ASKED_WITHIN_S, DUE_S, PHRASES, Party, is_lost, now_ms
 
 REPEATED_WAIT_S = 0.3
@@ -44,8 +46,16 @@ async def go_on(party: Party, hook: Hook, *, fresh: str | None = None) -> Twiml:
         return answers.listen(1, fresh or answers.phrase("still_here"))
     if (settled := settle(party, hook, standing)) is not None:
         return settled
+    told = hook.number("told", MAX_TURN)
+    if (phrase := await by_webhook.fetched(party, hook, standing)) is not None:
+        return phrase
     if standing.heard > standing.answered:
         return answers.hold(standing.heard, 0, "still_here")
+    if standing.answered > told:
+        # Answered while the carrier was fetching the caller: what it was told then came to nothing.
+        return Twiml(answers.language).redirect(party.addresses.wait(standing.answered, 0))
+    if "p" in hook.query:
+        return answers.listen(standing.heard + 1, answers.phrase("listening"))
     if standing.heard == 0 and fresh is not None:
         return answers.listen(1, fresh)
     return answers.listen(standing.heard + 1, answers.phrases("still_here", "go_on"))
@@ -86,6 +96,9 @@ async def wait(party: Party, hook: Hook) -> Twiml:
             return await _holding(party, hook, number, phrases, None)
         if is_lost(known, number):
             return await _lost(party, hook, number)
+        phrase = await by_webhook.waiting(party, hook, known.standing, number, phrases)
+        if phrase is not None:
+            return phrase
         spent_s = asyncio.get_running_loop().time() - came_at
         reply = known if known.done or known.over else await _wait(party, hook, expected, spent_s)
     return await _told(party, hook, number, phrases, reply)
@@ -141,6 +154,10 @@ async def _answer(
             return await _holding(party, hook, number, phrases, flight)
         if hook.line_closed:
             return await ended(party, hook)
+        standing = await party.standing(sid, DUE_S)
+        phrase = await by_webhook.waiting(party, hook, standing, number, phrases)
+        if phrase is not None:
+            return phrase
         # A turn that was stored before may have been answered before we listened.
         spent_s = asyncio.get_running_loop().time() - came_at
         reply = await _wait(party, hook, expected, spent_s, look_first=word is Hear.REPEATED)
@@ -200,7 +217,8 @@ async def _told(
         # Whoever asked for a person hears at once that one is being rung.
         asked = said is not None and said.wants_human is not None and party.can_ring
         first = f"{answers.phrase('getting_person')} " if asked else ""
-        return await _said(party, hook, answers, number, reply.text, first)
+        with traces.span("speak"):
+            return await _said(party, hook, answers, number, reply.text, first)
     return await _until_a_human_comes(party, hook, number, phrases, standing)
 
 

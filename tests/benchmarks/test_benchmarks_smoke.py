@@ -76,6 +76,18 @@ def test_the_telephone_answers_every_waiting_call_and_every_socket_without_more_
     }
 
 
+@pytest.mark.benchmark
+@pytest.mark.timeout(120)
+def test_open_boards_are_told_what_is_said_and_the_store_is_asked_by_one_reader() -> None:
+    small = ("--calls", "30", "--boards", "3", "--seconds", "3", "--every", "2")
+    found = _last_line("board", "--json", *small)
+    assert 0 < found["boards"]["p50_ms"] <= found["boards"]["p99_ms"] <= found["boards"]["max_ms"]
+    assert found["boards"]["words"] > 3 * 30
+    assert found["quiet"]["looks_per_s"] == 0
+    assert 0 < found["busy"]["looks_per_s"] <= 4.1
+    assert found["busy"]["web_rss_mb"] > 0
+
+
 def _last_line(*arguments: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", *arguments],

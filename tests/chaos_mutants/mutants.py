@@ -161,7 +161,9 @@ MUTANTS = {
         frozenset({7}),
         (
             Patch(
-                "settings.py", "reply_wait_s: float = Field(3.5,", "reply_wait_s: float = Field(9,"
+                "settings/__init__.py",
+                "reply_wait_s: float = Field(3.5,",
+                "reply_wait_s: float = Field(9,",
             ),
         ),
     ),

@@ -77,6 +77,7 @@ class Cli:
                 monkeypatch.delenv(name)
         # First set and then removed: so that what a command sets is taken back after the test.
         monkeypatch.setenv("CALLFLOW_REDIS_URL", "")
+        monkeypatch.setenv("CALLFLOW_RECORDS_URL", "")
         self.set("CALLFLOW_DATA_DIR", str(home / "data"))
         # No test waits for an index to be built.
         self.set("CALLFLOW_RETRIEVAL", "lexical")

@@ -25,6 +25,17 @@ from tests.waiting import wait_until
 UNDERSTUDY = " (understudy)"
 
 
+@pytest.fixture
+def cli(cli: Cli) -> Cli:
+    """The command line of a deployment whose records last."""
+    return _with_records(cli)
+
+
+def _with_records(cli: Cli) -> Cli:
+    cli.set("CALLFLOW_RECORDS_URL", f"sqlite:///{cli.home / 'records.db'}")
+    return cli
+
+
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody sweeps, nobody will; and what is wrong stays so."""
@@ -54,7 +65,7 @@ def test_a_deployment_that_works_is_well(
     cli: Cli, staffed_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.undo()
-    cli = Cli(monkeypatch, cli.home)
+    cli = _with_records(Cli(monkeypatch, cli.home))
     cli.set("CALLFLOW_REDIS_URL", staffed_url)
     with LocalStack({"CALLFLOW_REDIS_URL": staffed_url}, tmp_path / "logs") as stack:
         stack.start_watchdog()

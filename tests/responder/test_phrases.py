@@ -17,7 +17,7 @@ ALL: dict[str, dict[str, str]] = json.loads(
 )
 REASONS = {
     *("assist", "asked", "pressed_0", "not_understood"),
-    *("no_reply", "poison", "outage", "overload", "limit"),
+    *("no_reply", "poison", "outage", "overload", "limit", "taken_over"),
 }
 LETTERS_A_SECOND = {"en": 15, "es": 15, "zh": 5}
 LONGEST_S = 5

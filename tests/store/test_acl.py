@@ -28,7 +28,9 @@ from callflow.store.presence import Presence
 from callflow.store.replies import Replies
 from callflow.store.script import Client, Replicas, Scripts, connect
 from callflow.store.vitals import Vitals, VitalSigns
+from callflow.store.watching import FROM_THE_START, Watching
 from tests.acl import ACL, PASSWORD, allow, grant, granted, refusals, url_of, users
+from tests.acts import desk_work
 from tests.cluster import MASTERS, TestCluster
 from tests.parts import SID, TIMING, Parts
 from tests.servers import KINDS, binary_of
@@ -124,6 +126,7 @@ def _a_day_at_work(parts: Parts, url: str) -> None:
         handovers.move(SID, wanted.alert, Step(wanted.alert, None, "rung"))
         handovers.transfer(SID, "asked")
         handovers.resume(SID, "left", over=True)
+        desk_work(parts, SID)
     breakers = Breakers(scripts)
     for attempt in ("a1", "a2"):
         breakers.failed("m", attempt)
@@ -154,6 +157,8 @@ def _reading(parts: Parts) -> None:
     parts.snapshots.now_ms()
     parts.record()
     parts.journal()
+    watching = Watching(parts.client)
+    watching.entries({sight.call_sid: FROM_THE_START for sight in watching.look().sights})
     Vitals(Scripts(parts.client)).call_roll()
 
 

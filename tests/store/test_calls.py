@@ -67,6 +67,7 @@ def test_the_record_read_as_a_whole_is_the_customers_json_object(parts_on_each: 
         "digits": None,
         "heard": None,
         "lang": None,
+        "by": None,
     }
     assert shown["call_state"] == "pending"
     assert shown["assigned_worker"] is None

@@ -13,7 +13,15 @@ from hypothesis.stateful import run_state_machine_as_test
 from callflow.store.script import connect
 from tests.cluster import TestCluster
 from tests.parts import Parts
-from tests.store import test_calls, test_handovers, test_recorded, test_replies, test_sent
+from tests.store import (
+    test_calls,
+    test_desk_work,
+    test_handovers,
+    test_recorded,
+    test_replies,
+    test_sayings,
+    test_sent,
+)
 from tests.store.test_protocol import CallProtocol
 
 
@@ -55,6 +63,8 @@ globals().update(
 )
 globals().update(_again(test_handovers))
 globals().update(_again(test_recorded))
+globals().update(_again(test_desk_work))
+globals().update(_again(test_sayings))
 globals().update(_again(test_sent))
 globals().update(
     _again(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from callflow.call.disposition import Disposition
 from callflow.call.record import Alert
 from callflow.chaos.endpoint import Endpoint
 from callflow.store.breaker import Breakers
@@ -16,6 +17,8 @@ from callflow.store.handovers import Step
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.script import Scripts, connect, source
+from callflow.store.unarchived import Unarchived
+from tests.archiving import archiving
 from tests.parts import Parts
 
 QUIET, STRUCK = "CAquiet", "CAstruck"
@@ -58,6 +61,20 @@ def _answered(parts: Parts, sid: str) -> None:
 def _with_human(parts: Parts, sid: str) -> None:
     _owed(parts, sid)
     parts.store.handovers.transfer(sid, "asked")
+
+
+def _to_be_said(parts: Parts, sid: str) -> None:
+    _opened(parts, sid)
+    parts.store.sayings.say(sid, "Yes.", "me", request="r")
+
+
+def _to_be_archived(parts: Parts, sid: str) -> None:
+    _opened(parts, sid)
+    archiving(parts.client).end(sid, "hung_up")
+
+
+def _unarchived(parts: Parts) -> Unarchived:
+    return Unarchived(Scripts(parts.client), parts.timing.completed_ttl_ms)
 
 
 def _behind(parts: Parts, sid: str) -> None:
@@ -106,11 +123,36 @@ SCRIPTS: dict[str, tuple[Callable[[Parts, str], None], Asked]] = {
         _opened,
         lambda parts, sid: parts.store.recorded.note(sid, "dispatch", True, by="me"),
     ),
+    "say": (_opened, lambda parts, sid: parts.store.sayings.say(sid, "Yes.", "me", request="r")),
+    "utter": (_to_be_said, lambda parts, sid: parts.store.sayings.utter(sid, "socket")),
+    "uttered": (
+        _to_be_said,
+        lambda parts, sid: parts.store.sayings.uttered(sid, ["r"], left_ms=60_000),
+    ),
+    "jot": (_opened, lambda parts, sid: parts.store.desk_work.remark(sid, "A.", "me", request="r")),
+    "urge": (_owed, lambda parts, sid: parts.store.desk_work.urge(sid, "P1", "me", request="r")),
+    "take": (
+        _opened,
+        lambda parts, sid: parts.store.desk_work.take_over(sid, "me", "+441632960777", request="r"),
+    ),
+    "dispose": (
+        _opened,
+        lambda parts, sid: parts.store.desk_work.end(
+            parts.record, sid, Disposition.TEST, "me", request="r"
+        ),
+    ),
     "remark": (_opened, lambda parts, sid: parts.store.handovers.note(sid, "remarked", "why")),
     "rewake": (
         _owed,
         lambda parts, sid: parts.leases.take_unclaimed([sid], now_ms=_far(parts)),
     ),
+    "archived": (
+        _to_be_archived,
+        lambda parts, sid: _unarchived(parts).settle(
+            sid, _unarchived(parts).read([sid])[0].through
+        ),
+    ),
+    "unarchived": (_opened, lambda parts, sid: _unarchived(parts).look()),
     "sweep": (_with_human, lambda parts, sid: parts.leases.look()),
     "lost": (_behind, lambda parts, sid: parts.store.losses.note(sid, 3)),
     "assure": (_answered, lambda parts, sid: parts.store.losses.has_reply(sid, 1, "Stay")),
@@ -122,9 +164,10 @@ SCRIPTS: dict[str, tuple[Callable[[Parts, str], None], Asked]] = {
 """By the name of the script: what must have happened before, and what has it run."""
 
 
-OF_NO_CALL = {"vitals", "signs", "quiet"}
-"""What a worker says of itself, and what was said: the last word stands, however often. What is given
-to one asker is given again later."""
+OF_NO_CALL = {"vitals", "signs", "quiet", "look", "session", "once", "attempt", "audit"}
+"""What a worker says of itself, and what was said: the last word stands, however often. What is
+given to one asker is given again later. People sign in once more, and one who looks twice within a
+minute stands in the audit once."""
 
 
 def _far(parts: Parts) -> int:
@@ -139,6 +182,11 @@ def _state(parts: Parts, sid: str) -> dict[str, Any]:
     )
     record["alert_due"] = record["alert_due"] is None
     record["sent"] = (record["sent"] or {}).get("length")
+    for done in (*record["acts"].values(), *record["notes"], *record["sayings"]):
+        del done["at"]
+        done["until"] = bool(done.get("until"))
+    for name in ("urgency_set", "disposition"):
+        (record[name] or {}).pop("at", None)
     record["thread"] = [
         (entry.role, entry.turn, entry.text, entry.heard)
         for entry in parts.record(sid).conversation_thread
@@ -188,4 +236,4 @@ def _runs(parts: Parts, asked: Callable[[], Any]) -> int:
 def test_every_script_is_among_those_whose_answers_are_lost() -> None:
     folder = resources.files("callflow.store") / "lua"
     there = {entry.name.removesuffix(".lua") for entry in folder.iterdir()}
-    assert there - {"prelude"} - OF_NO_CALL == set(SCRIPTS)
+    assert there - {"prelude", "acts"} - OF_NO_CALL == set(SCRIPTS)

@@ -138,5 +138,5 @@ def test_a_public_address_that_is_none_is_refused(url: str) -> None:
 
 
 def test_no_secret_is_shown_by_the_settings() -> None:
-    settings = _settings(twilio_auth_token="very-secret", twilio_shared_key="as-secret")
-    assert "secret" not in f"{settings!r} {settings}"
+    settings = _settings(twilio_auth_token="very-hidden", twilio_shared_key="as-hidden")
+    assert "hidden" not in f"{settings!r} {settings}"

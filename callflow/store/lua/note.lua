@@ -27,11 +27,24 @@ local function late(field, value)
   return old.turn == new.turn and #new.text < #old.text
 end
 local fields, changed = {}, false
+local function put(field, value)
+  fields[#fields + 1] = field
+  fields[#fields + 1] = value
+  changed = changed or redis.call('HGET', KEYS[1], field) ~= value
+end
 for i = 8, #ARGV - 2, 2 do
-  if not late(ARGV[i], ARGV[i + 1]) then
-    fields[#fields + 1] = ARGV[i]
-    fields[#fields + 1] = ARGV[i + 1]
-    changed = changed or redis.call('HGET', KEYS[1], ARGV[i]) ~= ARGV[i + 1]
+  local field, value = ARGV[i], ARGV[i + 1]
+  if not late(field, value) then
+    local set = field == 'urgency' and redis.call('HGET', KEYS[1], 'urgency_set')
+    if set then
+      -- A person has set another: theirs stands, until something is heard that is graver than all
+      -- that they knew of. As letters "P1" comes before "P2".
+      put('urgency_heard', value)
+      local to, over = string.match(set, '^{"to":("P%d"),"over":([^,]+)')
+      local graver = value ~= 'null' and (over == 'null' or value < over)
+      value = graver and value < to and value or to
+    end
+    put(field, value)
   end
 end
 -- Unchanged means that this is the second run of a write whose answer was lost.

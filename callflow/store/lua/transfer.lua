@@ -34,7 +34,9 @@ if ARGV[7] ~= '' then
 end
 redis.call('ZREM', KEYS[4], ARGV[2])
 redis.call('ZREM', KEYS[5], ARGV[2])
-journal(KEYS[3], now, ARGV[4], 'fence', fence, 'reason', ARGV[5])
+local who = ARGV[9] == '1' and cjson.decode(ARGV[8]).who
+local by = who and {'by', who} or {}
+journal(KEYS[3], now, ARGV[4], 'fence', fence, 'reason', ARGV[5], unpack(by))
 if ARGV[9] == '1' then
   redis.call('HSET', KEYS[1], 'alert', ARGV[8], 'alert_due', 'null')
   redis.call('ZREM', KEYS[6], ARGV[2])

@@ -1,0 +1,242 @@
+"""Complete calls go to the store that lasts, and only then do their working keys get a lifetime.
+
+One round is idempotent and may be run by anybody at any time, twice at once or by nobody for a
+while: a call is kept once by its CallSid, in one transaction, and a round that dies between the two
+stores is repeated. Nobody waits for it: it runs in a thread of its own, so that a database that
+hangs keeps no sweep and no turn.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from callflow.call.deadline import Timing
+from callflow.errors import CallflowError
+from callflow.records.keeping import Keeping
+from callflow.store.script import Client, Scripts
+from callflow.store.unarchived import Settled, Unarchived, WholeCall
+
+if TYPE_CHECKING:
+    from callflow.records.complete import Complete
+    from callflow.records.records import Records
+
+BATCH = 20
+"""Calls that are read together: of the longest, some megabytes."""
+
+ROUND_S = 20.0
+"""After so long a round leaves the rest to the next one, which says anew that it has begun."""
+
+LONGEST_S = 15.0
+"""One transaction takes milliseconds; a database that has not answered for so long is frozen."""
+
+DAY_MS = 86_400_000
+
+RETENTION = "retention"
+"""Who has erased what was older than CALLFLOW_RECORDS_KEEP_DAYS."""
+
+_log = logging.getLogger(__name__)
+
+
+class NotArchived(CallflowError):
+    """One call cannot be kept as it is; all others were. Its keys stay, and it is tried again."""
+
+    def __init__(self, call_sid: str, error: Exception) -> None:
+        self.call_sid = call_sid
+        super().__init__(f"call {call_sid} cannot be kept for good: {type(error).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """How many calls one round has dealt with."""
+
+    kept: int = 0
+    supplemented: int = 0
+    """of which more was written after they had been kept"""
+    erased: int = 0
+    """older than records are kept"""
+    left: int = 0
+    """complete calls that wait for the next round"""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What a round needs. `answered_by`: callflow's own version, and the models, by name."""
+
+    unarchived: Unarchived
+    records: Records
+    answered_by: Mapping[str, str | None]
+    keep_days: int | None = None
+
+    def round(self, by: str) -> Archived:
+        """Keep what is complete; add what was written later; erase what is too old.
+
+        Raises StoreUnavailable and RecordsError, with what could be done done.
+        """
+        give_up = time.monotonic() + ROUND_S
+        self.unarchived.mark(by)
+        waiting = self.unarchived.look()
+        kept: list[str] = []
+        failures: list[CallflowError] = [] if waiting.failure is None else [waiting.failure]
+        for batch in _batches(waiting.calls):
+            if time.monotonic() > give_up:
+                break
+            found = self.unarchived.read(batch)
+            for whole in found:
+                kept += self._kept(whole, failures)
+            for call_sid in {*batch} - {whole.call_sid for whole in found}:
+                # A failover has taken the record, or its end: it must not be found by every round.
+                self.unarchived.settle(call_sid, "")
+        supplemented = self._later(waiting.again, failures) if waiting.again else 0
+        erased = self._erase(waiting.now_ms)
+        if failures:
+            raise failures[0]
+        return Archived(len(kept), supplemented, erased, left=waiting.count - len(kept))
+
+    def _kept(self, whole: WholeCall, failures: list[CallflowError]) -> list[str]:
+        """Its CallSid, where the lasting store has it now."""
+        try:
+            self._keep(whole)
+        except CallflowError:
+            raise
+        except Exception as error:
+            # One record that nobody foresaw must not hold up all others.
+            failures.append(NotArchived(whole.call_sid, error))
+            return []
+        return [whole.call_sid]
+
+    def _keep(self, whole: WholeCall) -> str:
+        word = self.records.keep(self._complete(whole))
+        # What was written meanwhile is found when it is looked at again.
+        self.unarchived.settle(whole.call_sid, whole.through)
+        return word
+
+    def _complete(self, whole: WholeCall) -> Complete:
+        from callflow.records.complete import Complete
+
+        chunks = whole.fields.get("retrieved_sop_chunks") or ()
+        procedures = {chunk["sop"]: chunk["version"] for chunk in chunks}
+        versions: dict[str, Any] = {**self.answered_by, "procedures": procedures}
+        return Complete(
+            whole.call_sid,
+            whole.fields,
+            whole.thread,
+            whole.lines,
+            whole.views,
+            versions,
+            whole.through,
+        )
+
+    def _later(self, call_sids: Sequence[str], failures: list[CallflowError]) -> int:
+        """Add what was written of calls that are kept. Says of how many."""
+        through = self.records.through(call_sids)
+        grown = [
+            call_sid
+            for call_sid in call_sids
+            # A database that was put back from yesterday's copy does not have it any more.
+            if call_sid not in through
+            or self.unarchived.settle(call_sid, through[call_sid]) is Settled.GROWN
+        ]
+        added = 0
+        for batch in _batches(grown):
+            for whole in self.unarchived.read(batch):
+                added += len(self._kept(whole, failures))
+        return added
+
+    def _erase(self, now_ms: int) -> int:
+        if self.keep_days is None:
+            return 0
+        old = self.records.older_than(now_ms - self.keep_days * DAY_MS)
+        if not old:
+            return 0
+        why = f"older than {self.keep_days} days"
+        return len(self.records.erase(old, by=RETENTION, why=why).calls)
+
+
+def _batches(call_sids: Sequence[str]) -> list[Sequence[str]]:
+    return [call_sids[start : start + BATCH] for start in range(0, len(call_sids), BATCH)]
+
+
+class Archivist:
+    """Runs rounds in a thread of its own, one at a time; whoever asks for one goes on at once."""
+
+    def __init__(self, unarchived: Unarchived, archive: Callable[[], Archive]) -> None:
+        self._unarchived = unarchived
+        self._archive = archive
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._failure = ""
+
+    def start_round(self, by: str) -> bool:
+        """Begin a round; False where the last one has not ended yet."""
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return False
+            # A process that ends does not wait for it: the next round begins where it was.
+            self._thread = threading.Thread(
+                target=self._run, args=(by,), name="archivist", daemon=True
+            )
+            self._thread.start()
+            return True
+
+    def start_if_missed(self, by: str) -> bool:
+        """The same, if nobody has begun a round for long."""
+        return self._unarchived.take_missed(by) and self.start_round(by)
+
+    def wait(self, within_s: float) -> bool:
+        """True once no round is under way; False when that takes longer."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(within_s)
+        return thread is None or not thread.is_alive()
+
+    def _run(self, by: str) -> None:
+        failure = ""
+        try:
+            self._archive().round(by)
+        except CallflowError as error:
+            failure = str(error)
+        # Told once: rounds are tried every few seconds for as long as it takes.
+        if failure and failure != self._failure:
+            _log.error("records are not archived: %s", failure)
+        elif self._failure and not failure:
+            _log.warning("records are archived again")
+        self._failure = failure
+
+
+def archivist(
+    client: Client, timing: Timing, keeping: Keeping, models: Mapping[str, str | None]
+) -> Archivist:
+    """An archivist for these settings; `models` are what words replies.
+
+    What talks to the database is imported in the thread of its first round.
+    """
+    unarchived = Unarchived(Scripts(client), timing.completed_ttl_ms)
+    built: list[Archive] = []
+
+    def once() -> Archive:
+        if not built:
+            built.append(archive(unarchived, keeping, models))
+        return built[0]
+
+    return Archivist(unarchived, once)
+
+
+def archive(unarchived: Unarchived, keeping: Keeping, models: Mapping[str, str | None]) -> Archive:
+    """What a round needs. Raises DriverMissing; nothing is asked yet."""
+    from callflow.records.records import Records
+
+    records = Records.open(keeping.url, keeping.key, longest_s=LONGEST_S)
+    return Archive(unarchived, records, {"callflow": _version(), **models}, keeping.keep_days)
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("callflow")
+    except importlib.metadata.PackageNotFoundError:
+        return "of a checkout"

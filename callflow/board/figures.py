@@ -1,0 +1,48 @@
+"""The header of the board in words; `static/header.js` says the same as time passes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from callflow.board.call_page import clock
+from callflow.board.cells import age, state_of
+from callflow.board.words import Catalogue
+from callflow.call.words import Word
+
+STATES: Final = tuple(state_of(str(word)) for word in Word)
+
+LOOKS: Final[Mapping[str, str]] = {
+    "ok": "ok",
+    "understudy": "warn",
+    "unknown": "warn",
+    "bad": "bad",
+}
+"""A lamp → how it looks: a colour, a shape and a word."""
+
+
+def figures(header: Mapping[str, Any], w: Catalogue) -> dict[str, Any]:
+    """What the header shows of `Snapshot.header`; zeros before anything was read."""
+    calls = {state_of(word): count for word, count in header.get("calls", {}).items()}
+    silence_ms = header.get("silence_ms")
+    return {
+        "clock": clock(header["now_ms"]),
+        "age": age(header["age_ms"]),
+        "stale": header["stale"],
+        "calls": sum(calls.values()),
+        "counts": [(state, calls.get(state, 0)) for state in STATES],
+        "hidden": header.get("hidden", 0),
+        "takeovers": header.get("takeovers", 0),
+        "silence": w("page.none") if silence_ms is None else age(silence_ms),
+        "lamps": [(name, *_lamp(name, header, w)) for name in ("workers", "beat", "watchdog")],
+    }
+
+
+def _lamp(name: str, header: Mapping[str, Any], w: Catalogue) -> tuple[str, str]:
+    if name == "workers":
+        workers = header.get("workers", 0)
+        told = w("head.of_workers", workers=workers, busy=header.get("busy", 0),
+                 slots=header.get("slots", 0))  # fmt: skip
+        return ("ok" if workers else "bad"), told
+    lamp = header.get(name, "unknown")
+    return LOOKS.get(lamp, "warn"), f"{w('head.' + name)}: {w('lamp.' + lamp)}"

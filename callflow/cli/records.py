@@ -1,0 +1,268 @@
+"""`callflow records`: the records that last, found, shown, exported, verified and erased."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from callflow.cli import screen, server
+from callflow.errors import CallflowError
+
+if TYPE_CHECKING:
+    from callflow.records.reading import Wanted
+    from callflow.records.records import Records
+    from callflow.records.verifying import Verdict
+
+TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+
+Since = Annotated[
+    datetime | None,
+    typer.Option(formats=TIMES, help="Only calls that ended then or later, by this clock."),
+]
+Until = Annotated[
+    datetime | None, typer.Option(formats=TIMES, help="Only calls that ended before.")
+]
+Site = Annotated[str | None, typer.Option(help="Only calls of this lift.")]
+Outcome = Annotated[str | None, typer.Option(help="Only calls that ended so, as in `hung_up`.")]
+Text = Annotated[str | None, typer.Option(help="Only calls in which this was said.")]
+
+
+class NothingAsked(CallflowError):
+    """An erasure that names no call: it is never all of them."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "nothing was erased: name calls by their CallSids, or give --number or --older-than"
+        )
+
+
+def opened() -> Records:
+    """The records of this deployment: those that the settings name, or those of a local stack.
+
+    Raises SettingsError where there are none.
+    """
+    from callflow import bootstrap
+    from callflow.errors import SettingsError
+    from callflow.records.records import Records
+
+    settings = bootstrap.settings()
+    if settings.keeping is None and (settings.data_dir / server.RECORDS).exists():
+        server.keep_records(settings.data_dir)
+    keeping = bootstrap.settings().keeping
+    if keeping is None:
+        raise SettingsError(
+            "CALLFLOW_RECORDS_URL",
+            "not set, and no local stack has kept any here: name where records last, such as "
+            "sqlite:////var/lib/callflow/records.db or postgresql+psycopg://user:password@host/db",
+        )
+    return Records.open(keeping.url, keeping.key)
+
+
+def ls(
+    since: Since = None,
+    until: Until = None,
+    site: Site = None,
+    outcome: Outcome = None,
+    text: Text = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
+    as_json: screen.AsJson = False,
+) -> None:
+    """List records, the newest end first."""
+    from dataclasses import asdict
+
+    from callflow.records.reading import ls as listed
+
+    found = listed(opened(), _wanted(since, until, site, outcome, text), limit)
+    if as_json:
+        screen.line(json.dumps([asdict(row) for row in found], ensure_ascii=False))
+        return
+    table = screen.table("ended", "call", "site", "urgency", "outcome", "scenario")
+    for row in found:
+        ended = "" if row.ended_at is None else screen.clock(row.ended_at)
+        known = (row.site or "", row.urgency or "", row.outcome or "", row.scenario or "")
+        shown = ("", "", "erased", "") if row.erased else known
+        table.add_row(*(screen.text(cell) for cell in (ended, row.call_sid, *shown)))
+    if found:
+        screen.page(table)
+    screen.note(screen.counted(len(found), "record"))
+
+
+def show(
+    call_sid: Annotated[str, typer.Argument(metavar="CALLSID", help="Twilio's name of the call.")],
+    as_json: screen.AsJson = False,
+) -> None:
+    """Show one record whole: what was said and what happened, or who has erased it and why."""
+    from callflow.call.record import CallRecord
+    from callflow.cli.calls_show import whole
+    from callflow.records.reading import find
+    from callflow.store.journal import JournalEntry
+
+    found = find(opened(), call_sid)
+    if as_json:
+        screen.line(json.dumps(found.as_dict(), ensure_ascii=False))
+    elif found.erasure is not None:
+        at = screen.clock(int(found.erasure["at"]))
+        told = f"{call_sid} was erased {at} by {found.erasure['by']}: {found.erasure['why']}"
+        screen.page(screen.text(told))
+    else:
+        record = CallRecord.model_validate(found.as_dict()["record"])
+        screen.page(*whole(record, [JournalEntry.model_validate(one) for one in found.journal]))
+
+
+def export(
+    since: Since = None,
+    until: Until = None,
+    site: Site = None,
+    outcome: Outcome = None,
+    text: Text = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="With names and telephone numbers as they were said.")
+    ] = False,
+) -> None:
+    """Write records to stdout, one JSON object a line, in the order in which they were kept.
+
+    Telephone numbers and names are taken out unless --plain is given.
+    """
+    from callflow.records.reading import each
+    from callflow.understanding.private import redacted, told_in
+
+    for found in each(opened(), _wanted(since, until, site, outcome, text)):
+        one = found.as_dict()
+        shown = one if plain else redacted(one, told_in(one["record"]))
+        screen.line(json.dumps(shown, ensure_ascii=False))
+
+
+def verify(
+    head: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROW:HASH",
+            help="A head that an earlier `verify` has told and that was kept elsewhere: shows that "
+            "nothing was taken from the end since.",
+        ),
+    ] = None,
+    as_json: screen.AsJson = False,
+) -> None:
+    """Read the whole chain; exit 1 where it was changed, and name the call and the entry."""
+    from callflow.records.verifying import verify as walked
+
+    verdict = walked(opened(), known_head=None if head is None else _head(head))
+    if as_json:
+        _verdict_as_json(verdict)
+    else:
+        _print_verdict(verdict)
+    if not verdict.holds:
+        raise typer.Exit(1)
+
+
+def _head(text: str) -> tuple[int, str]:
+    row, _, hashed = text.partition(":")
+    if not row.isdecimal() or not hashed:
+        raise typer.BadParameter("is no head: write it as `callflow records verify` tells it")
+    return int(row), hashed
+
+
+def _verdict_as_json(verdict: Verdict) -> None:
+    from dataclasses import asdict
+
+    told = {
+        "ok": verdict.holds,
+        "faults": [{**asdict(one), "sentence": one.sentence} for one in verdict.faults],
+        "rows": verdict.rows,
+        "entries": verdict.entries,
+        "erased": verdict.erased,
+        "sealed": verdict.sealed,
+        "head": f"{verdict.head.position}:{verdict.head.hash}",
+    }
+    screen.line(json.dumps(told))
+
+
+def _print_verdict(verdict: Verdict) -> None:
+    for fault in verdict.faults:
+        screen.page(screen.text(fault.sentence, "bold red"))
+    told = (
+        "the chain holds" if verdict.holds else "the chain was changed",
+        screen.counted(verdict.rows, "row"),
+        screen.counted(verdict.entries, "entry", "entries"),
+        f"{verdict.erased} erased" if verdict.erased else "",
+        "sealed with the key" if verdict.sealed else "without a key: see CALLFLOW_RECORDS_KEY",
+        f"head {verdict.head.position}:{verdict.head.hash}",
+    )
+    screen.page(screen.text(screen.sentence(told)))
+
+
+def erase(
+    why: Annotated[str, typer.Option(help="Why, for the record of the erasure.")],
+    by: Annotated[str, typer.Option(help="Who asks for it, for the record of the erasure.")],
+    call_sids: Annotated[
+        list[str] | None, typer.Argument(metavar="CALLSID...", help="These calls.")
+    ] = None,
+    number: Annotated[
+        str | None, typer.Option(help="Calls in which this telephone number was told or keyed.")
+    ] = None,
+    older_than: Annotated[
+        int | None, typer.Option(metavar="DAYS", min=1, help="Calls that ended before then.")
+    ] = None,
+    as_json: screen.AsJson = False,
+) -> None:
+    """Erase all content of calls; what stays tells that they were kept and who erased them and why.
+
+    Exit 1 where there is nothing to erase.
+    """
+    from callflow.cli import records_erase
+
+    if not call_sids and number is None and older_than is None:
+        raise NothingAsked
+    records = opened()
+    chosen = records_erase.chosen(records, call_sids or (), number, older_than)
+    done = records.erase(chosen, by=by, why=why)
+    if as_json:
+        screen.line(json.dumps({"erased": list(done.calls), "entries": done.entries}))
+    else:
+        screen.note(f"{screen.counted(len(done.calls), 'call')} erased")
+    if not done.calls:
+        raise typer.Exit(1)
+
+
+def ledger(as_json: screen.AsJson = False) -> None:
+    """When each lift's last good test call was; exit 1 where one has made none for too long."""
+    from dataclasses import asdict
+
+    from callflow.cli.records_checks import last_tests
+
+    hours, found = last_tests(opened())
+    if as_json:
+        screen.line(json.dumps({"hours": hours, "lifts": [asdict(one) for one in found]}))
+    else:
+        table = screen.table("", "lift", "last good test call")
+        for one in found:
+            late = screen.text(
+                "overdue" if one.overdue else "ok", "bold red" if one.overdue else ""
+            )
+            when = "never" if one.at is None else screen.clock(one.at)
+            table.add_row(late, screen.text(one.site), screen.text(when))
+        if found:
+            screen.page(table)
+        overdue = sum(one.overdue for one in found)
+        screen.note(f"{overdue} of {screen.counted(len(found), 'lift')} without one for {hours} h")
+    if any(one.overdue for one in found):
+        raise typer.Exit(1)
+
+
+def _wanted(
+    since: datetime | None,
+    until: datetime | None,
+    site: str | None,
+    outcome: str | None,
+    text: str | None,
+) -> Wanted:
+    from callflow.records.reading import Wanted
+
+    return Wanted(_ms(since), _ms(until), site, outcome, text)
+
+
+def _ms(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1000)

@@ -1,0 +1,1 @@
+"""Numbers about all calls together, as Prometheus and CloudWatch read them."""

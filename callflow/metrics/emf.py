@@ -1,0 +1,70 @@
+"""CloudWatch's Embedded Metric Format: a minute of metrics as lines of JSON. Pure.
+
+Source: Amazon CloudWatch user guide, "Specification: Embedded metric format". A document has at
+most 100 metrics, a metric at most 100 values, and a document at most 1 MB. Each label value needs a
+document of its own, since a dimension has one value in a document.
+
+What is counted is told for the minute alone, as CloudWatch adds up by itself. Of a label value that
+did not occur nothing is told: each one would be paid for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from callflow.metrics.catalogue import BY_NAME, METRICS, PREFIX, Kind
+from callflow.metrics.tally import MINUTE_MS, Key, Minute
+
+MOST_VALUES: Final = 100
+
+Value = float | list[float]
+
+
+def documents(namespace: str, minute: Minute, gauges: Mapping[Key, float]) -> Iterator[str]:
+    """The lines for one minute: what happened in it, and `gauges` as they stand at its end."""
+    values: dict[Key, Value] = {
+        (one.name, ""): 0.0 for one in METRICS if one.kind is Kind.COUNTER and one.label is None
+    }
+    values.update(gauges)
+    values.update(minute.counts)
+    values.update((key, _thinned(times_s)) for key, times_s in minute.times_s.items())
+    grouped: dict[tuple[str, str], dict[str, Value]] = {}
+    for (name, value), number in sorted(values.items(), key=lambda pair: pair[0]):
+        label = BY_NAME[name].label
+        grouped.setdefault((label or "", value), {})[name] = number
+    for (label, value), members in grouped.items():
+        yield _document(namespace, minute.number * MINUTE_MS, label, value, members)
+
+
+def unreachable(namespace: str, now_ms: int) -> str:
+    """The one line of a process that cannot reach the store."""
+    return _document(namespace, now_ms, "", "", {"store_up": 0.0})
+
+
+def _document(
+    namespace: str, at_ms: int, label: str, value: str, members: Mapping[str, Value]
+) -> str:
+    directive = {
+        "Namespace": namespace,
+        "Dimensions": [[label] if label else []],
+        "Metrics": [
+            {"Name": f"{PREFIX}{name}", "Unit": BY_NAME[name].unit} for name in sorted(members)
+        ],
+    }
+    root: dict[str, Any] = {"_aws": {"Timestamp": at_ms, "CloudWatchMetrics": [directive]}}
+    if label:
+        root[label] = value
+    root.update((f"{PREFIX}{name}", number) for name, number in members.items())
+    return json.dumps(root, separators=(",", ":"))
+
+
+def _thinned(times_s: Sequence[float]) -> list[float]:
+    """At most as many as a document may have, the shortest and the longest among them: so many of
+    them in order that the percentiles stay what they are."""
+    if len(times_s) <= MOST_VALUES:
+        return list(times_s)
+    ranked = sorted(times_s)
+    last = len(ranked) - 1
+    return [ranked[round(n * last / (MOST_VALUES - 1))] for n in range(MOST_VALUES)]

@@ -1,0 +1,184 @@
+"""All numbers of this process, put together when they are asked for. Asking costs no round trip."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from callflow.call.deadline import Timing
+from callflow.call.state import CallState
+from callflow.call.words import waiting_since, word
+from callflow.metrics.calls import Calls
+from callflow.metrics.catalogue import BY_NAME, METRICS, STATES, UNKNOWN, URGENCIES, WORDS, Kind
+from callflow.metrics.survey import Surroundings
+from callflow.metrics.tally import Key, Minute, Tally
+from callflow.store.journal import JournalEntry
+from callflow.store.watching import Look, Sight
+
+STALE_S: Final = 10.0
+"""What is known of the calls is told for so long after it was read: an old number that looks like
+one of now is worse than none."""
+
+Gauges = dict[Key, float]
+
+
+class Metrics(Collector):
+    """The metrics of one web process. Fed and asked from its event loop alone."""
+
+    def __init__(
+        self,
+        timing: Timing,
+        *,
+        by_minute: bool = False,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`by_minute`: CloudWatch is told as well."""
+        self._registry = CollectorRegistry()
+        self._tally = Tally(self._registry, by_minute=by_minute)
+        self._calls = Calls(self._tally, owed_ms=timing.owed_ms, overdue_ms=timing.overdue_ms)
+        self._overdue_ms = timing.overdue_ms
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._look: Look | None = None
+        self._looked_at = self._began
+        self._around: Surroundings | None = None
+        self._surveyed_at = self._began
+        self._swept_at = self._began
+        self._untested: int | None = None
+        self._keeps_records = False
+        self._registry.register(self)
+
+    def look(self, look: Look) -> None:
+        """What the feed has just seen of all calls."""
+        self._look, self._looked_at = look, self._monotonic()
+        self._calls.look(look)
+
+    def lines(self, call_sid: str, sight: Sight, entries: Sequence[JournalEntry]) -> None:
+        """New lines of the journal of one call, each once."""
+        self._calls.lines(call_sid, sight, entries)
+
+    def surroundings(self, found: Surroundings) -> None:
+        """What was just found of workers, sweeps and queues."""
+        self._around, self._surveyed_at = found, self._monotonic()
+        if found.swept is not None:
+            self._swept_at = self._surveyed_at - found.swept[1] / 1000
+
+    def untested(self, lifts: int | None) -> None:
+        """How many lifts have made no good test call in time; None: the records cannot be asked."""
+        self._untested, self._keeps_records = lifts, True
+
+    def exposition(self) -> tuple[bytes, str]:
+        """All of it in Prometheus' text format, and the content type of that."""
+        return generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4
+
+    def take_closed(self) -> list[Minute]:
+        """The minutes that are over and were not given out before."""
+        return [] if self._look is None else self._tally.take_closed(self.now_ms)
+
+    @property
+    def now_ms(self) -> int:
+        """The store's clock, as far as it is known; 0 before the first look."""
+        if self._look is None:
+            return 0
+        return self._look.now_ms + round(1000 * self._age_s)
+
+    @property
+    def _age_s(self) -> float:
+        return self._monotonic() - self._looked_at
+
+    def collect(self) -> Iterator[Metric]:
+        """The gauges, for the registry."""
+        families: dict[str, GaugeMetricFamily] = {}
+        for (name, value), number in self.gauges().items():
+            one = BY_NAME[name]
+            family = families.get(name)
+            if family is None:
+                labels = () if one.label is None else (one.label,)
+                family = families[name] = GaugeMetricFamily(one.exported, one.told, labels=labels)
+            family.add_metric([value] if one.label else [], number)
+        yield from families.values()
+
+    def describe(self) -> Iterator[Metric]:
+        """Their names, so that the registry refuses another metric of the same."""
+        for one in METRICS:
+            if one.kind is Kind.GAUGE:
+                yield GaugeMetricFamily(one.exported, one.told)
+
+    def gauges(self) -> Gauges:
+        """How things stand, by name and label; what is not known (any more) is left out."""
+        age_s = self._age_s
+        fresh = self._look is not None and age_s <= STALE_S
+        found: Gauges = {
+            ("store_up", ""): float(fresh),
+            ("data_age_seconds", ""): age_s,
+            ("last_sweep_age_seconds", ""): self._monotonic() - self._swept_at,
+        }
+        if self._look is not None and fresh:
+            _of_calls(found, self._look, self.now_ms, self._overdue_ms)
+            wanting = [sight.call_sid for sight in self._look.sights if _wants_human(sight)]
+            since = min(self._calls.awaited_since(wanting), default=self.now_ms)
+            found["humans_awaited", ""] = len(wanting)
+            found["longest_human_awaited_seconds", ""] = max(0, self.now_ms - since) / 1000
+        if self._around is not None and self._monotonic() - self._surveyed_at <= STALE_S:
+            _of_surroundings(found, self._around)
+        if self._keeps_records:
+            found["records_up", ""] = float(self._untested is not None)
+        if self._untested is not None:
+            found["lifts_without_test_call", ""] = self._untested
+        return found
+
+
+def _of_calls(found: Gauges, look: Look, now_ms: int, overdue_ms: int) -> None:
+    for name, values in (
+        ("calls", WORDS),
+        ("calls_by_state", STATES),
+        ("calls_by_urgency", URGENCIES),
+    ):
+        for value in values:
+            found[name, value] = 0
+    owed, oldest, overdue, active = 0, now_ms, 0, look.hidden
+    for sight in look.sights:
+        if sight.call_state is CallState.COMPLETE:
+            continue
+        active += 1
+        found["calls", str(word(sight))] += 1
+        found["calls_by_state", str(sight.call_state)] += 1
+        found["calls_by_urgency", "P1" if sight.hurried else sight.urgency or UNKNOWN] += 1
+        since = waiting_since(sight)
+        if since is not None:
+            owed, oldest = owed + 1, min(oldest, since)
+        if sight.call_state is CallState.IN_PROGRESS and sight.last_heartbeat is not None:
+            overdue += now_ms - sight.last_heartbeat > overdue_ms
+    found["active_calls", ""] = active
+    found["blind_shards", ""] = len(look.blind)
+    found["owed_turns", ""] = owed
+    found["oldest_owed_seconds", ""] = (now_ms - oldest) / 1000
+    found["beats_overdue", ""] = overdue
+
+
+def _of_surroundings(found: Gauges, around: Surroundings) -> None:
+    found["broker_up", ""] = float(around.queues is not None)
+    for queue, depth in (around.queues or {}).items():
+        found["queue_depth", queue] = depth
+    for phase, count in around.phases.items():
+        found["workers", phase] = count
+    slots, busy = around.slots
+    found["worker_slots", ""] = slots
+    found["worker_slots_busy", ""] = busy
+    found["sweeps_by_understudy", ""] = float(around.by_understudy)
+    if around.unarchived is not None:
+        count, oldest_ms = around.unarchived
+        found["unarchived_calls", ""] = count
+        found["oldest_unarchived_seconds", ""] = oldest_ms / 1000
+
+
+def _wants_human(sight: Sight) -> bool:
+    if sight.call_state is CallState.COMPLETE or sight.alert is None:
+        return False
+    return sight.alert.state != "accepted"

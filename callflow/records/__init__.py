@@ -1,0 +1,4 @@
+"""The store that lasts: whole records of complete calls, chained so that tampering shows.
+
+What needs the database imports SQLAlchemy; `keeping`, `canonical` and `failure` do not.
+"""

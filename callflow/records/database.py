@@ -1,0 +1,156 @@
+"""One database: connections whose waits have an end, transactions, and its errors in our words."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from callflow.records.failure import DriverMissing, RecordsError, RecordsUnavailable
+from callflow.records.schema import STEPS, refuse_newer, step_up, version_of
+
+CONNECT_TIMEOUT_S = 3
+LOCK_TIMEOUT_S = 5
+"""Another archiver adds one record at a time, which takes milliseconds."""
+
+_WRITES = "callflow_writes"
+
+
+class Database:
+    """A place for records. Threads may share it; each transaction has a connection of its own.
+
+    `longest_s`: a connection that is older is cut, so that nobody waits for ever for a server that
+    is frozen; None for a person who waits for all records. Its tables are brought up to date at
+    first use. All raise RecordsUnavailable, RecordsTooNew and DriverMissing.
+    """
+
+    def __init__(self, url: str, longest_s: float | None = None) -> None:
+        try:
+            parsed = make_url(url)
+        except ArgumentError:
+            raise RecordsError(
+                "in CALLFLOW_RECORDS_URL", "has no address that can be read"
+            ) from None
+        self.where = parsed.render_as_string(hide_password=True)
+        self._file = parsed.database if parsed.get_backend_name() == "sqlite" else None
+        self._longest_s = longest_s
+        self._ready = False
+        options: dict[str, Any] = {"timeout": LOCK_TIMEOUT_S}
+        if self._file is None:
+            options = {
+                "connect_timeout": CONNECT_TIMEOUT_S,
+                "keepalives_idle": 5,
+                "tcp_user_timeout": 5_000,
+                "options": f"-c lock_timeout={LOCK_TIMEOUT_S}s -c client_encoding=UTF8",
+            }
+        try:
+            self._engine = create_engine(
+                parsed, poolclass=NullPool, connect_args=options, hide_parameters=True
+            )
+        except ModuleNotFoundError as error:
+            raise DriverMissing(self.where, str(error.name), "postgres") from error
+        self._listen()
+
+    def _listen(self) -> None:
+        # Before SQLAlchemy asks the server its first questions, which may be the ones that hang.
+        event.listen(self._engine, "connect", self._connected, insert=True)
+        if self._file is not None:
+            event.listen(self._engine, "begin", _begin)
+
+    def _connected(self, connection: Any, _: Any) -> None:
+        if self._file is not None:
+            # We say ourselves where a transaction begins.
+            connection.isolation_level = None
+            # What was committed must be on the disk: the working keys go afterwards.
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+                connection.execute(f"PRAGMA {pragma}").close()
+        elif self._longest_s is not None:
+            guard = threading.Timer(self._longest_s, _cut, (connection,))
+            guard.daemon = True
+            guard.start()
+            connection._callflow_guard = guard
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent look."""
+        self._prepare()
+        with self._transaction(writes=False) as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction: all of it is stored when the block has ended, or nothing."""
+        self._prepare()
+        with self._transaction(writes=True) as connection:
+            yield connection
+
+    def _prepare(self) -> None:
+        if self._ready:
+            return
+        if self._file is not None:
+            self._make_file(Path(self._file))
+        with self._transaction(writes=False) as connection:
+            version = version_of(connection)
+        refuse_newer(self.where, version)
+        if version < len(STEPS):
+            with self._transaction(writes=True) as connection:
+                step_up(connection, self.where)
+        self._ready = True
+
+    def _make_file(self, path: Path) -> None:
+        """What callers said is for the owner of the file alone; SQLite would let all read it."""
+        try:
+            path.touch(mode=0o600, exist_ok=True)
+        except OSError as error:
+            raise RecordsUnavailable(self.where, error.strerror or str(error)) from error
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        with self._translated():
+            with self._engine.connect() as connection:
+                raw = connection.connection.dbapi_connection
+                guard = getattr(raw, "_callflow_guard", None)
+                try:
+                    connection = connection.execution_options(**{_WRITES: writes})
+                    if self._file is None and not writes:
+                        connection = connection.execution_options(isolation_level="REPEATABLE READ")
+                    with connection.begin():
+                        yield connection
+                finally:
+                    if guard is not None:
+                        guard.cancel()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            # Its first line: what follows may show values.
+            first = str(error.orig).strip().splitlines()
+            raise RecordsUnavailable(
+                self.where, first[0] if first else "no reason given"
+            ) from error
+        except SQLAlchemyError as error:
+            raise RecordsUnavailable(self.where, type(error).__name__) from error
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _cut(connection: Any) -> None:
+    """End a connection that another thread waits on: it is told that its server has gone."""
+    import psycopg
+
+    # It may have ended by itself in this moment.
+    with suppress(psycopg.Error, OSError):
+        with socket.socket(fileno=socket.dup(connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)

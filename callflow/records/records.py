@@ -1,0 +1,164 @@
+"""Records that last: each call is kept once, and what comes later is added to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from callflow.records.canonical import canonical
+from callflow.records.chain import Draft, Head, append, lock_head
+from callflow.records.complete import ERASED, Complete, Entry
+from callflow.records.database import Database
+from callflow.records.schema import ENTRIES, ERASURE, HEADER, LINKS, RECORD, SUPPLEMENT
+
+
+class Kept(StrEnum):
+    """What became of a complete call."""
+
+    KEPT = "kept"
+    SUPPLEMENTED = "supplemented"
+    """It was kept before, and more has been written since."""
+    KNOWN = "known"
+    """It was kept before, as it is."""
+    ERASED = "erased"
+    """It was kept and then erased: nothing more of it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What an erasure has taken away: calls, and the entries that held their content."""
+
+    calls: tuple[str, ...]
+    entries: int
+
+
+class Records:
+    """The records in one database. Threads may share it; each thing it does is one transaction.
+
+    All raise RecordsUnavailable when the database cannot be used: whether the transaction happened
+    is then unknown, and asking again is safe. `key` seals the chain; `clock_ms` is for tests.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        key: bytes | None = None,
+        *,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.database = database
+        self.key = key
+        self._clock_ms = clock_ms
+
+    @classmethod
+    def open(cls, url: str, key: bytes | None = None, *, longest_s: float | None = None) -> Records:
+        """The records at `url`; nothing is asked yet. `longest_s`: see `Database`.
+
+        Raises DriverMissing, and RecordsError for what is no address.
+        """
+        return cls(Database(url, longest_s), key)
+
+    def keep(self, call: Complete) -> Kept:
+        """Store a call, whole and once; what is new since it was stored becomes a supplement."""
+        with self.database.writing() as connection:
+            head = lock_head(connection)
+            rows = _rows_of(connection, call.call_sid)
+            kinds = [row.kind for row in rows]
+            if RECORD not in kinds:
+                draft = Draft(RECORD, call.call_sid, call.through, call.entries(), call.header())
+                append(connection, head, draft, self._clock_ms(), self.key)
+                return Kept.KEPT
+            if ERASURE in kinds:
+                return Kept.ERASED
+            stored = _entries_of(connection, [row.position for row in rows])
+            more = call.since(stored)
+            if not more:
+                return Kept.KNOWN
+            draft = Draft(SUPPLEMENT, call.call_sid, call.through, more)
+            append(connection, head, draft, self._clock_ms(), self.key)
+            return Kept.SUPPLEMENTED
+
+    def through(self, call_sids: Sequence[str]) -> dict[str, str]:
+        """Up to which lines each of these calls is kept, of those that are."""
+        query = (
+            select(LINKS.c.call_sid, LINKS.c.through)
+            .where(LINKS.c.call_sid.in_(call_sids), LINKS.c.kind != ERASURE)
+            .order_by(LINKS.c.position)
+        )
+        with self.database.reading() as connection:
+            return {row.call_sid: row.through for row in connection.execute(query)}
+
+    def erase(self, call_sids: Sequence[str], *, by: str, why: str) -> Erased:
+        """Take away all content of these calls: what was said, what is known of them, their
+        journals. What stays is that each was kept, and when it was erased, by whom and why. Those
+        that are not kept, or erased already, are left out."""
+        done: list[str] = []
+        count = 0
+        with self.database.writing() as connection:
+            head = lock_head(connection)
+            for call_sid in dict.fromkeys(call_sids):
+                rows = _rows_of(connection, call_sid)
+                if not rows or any(row.kind == ERASURE for row in rows):
+                    continue
+                positions = [row.position for row in rows]
+                head, gone = self._erase(connection, head, call_sid, positions, by, why)
+                done.append(call_sid)
+                count += gone
+        return Erased(tuple(done), count)
+
+    def _erase(
+        self,
+        connection: Connection,
+        head: Head,
+        call_sid: str,
+        positions: list[int],
+        by: str,
+        why: str,
+    ) -> tuple[Head, int]:
+        gone = connection.execute(delete(ENTRIES).where(ENTRIES.c.position.in_(positions))).rowcount
+        blank: dict[str, Any] = dict.fromkeys(HEADER)
+        connection.execute(update(LINKS).where(LINKS.c.position.in_(positions)).values(**blank))
+        now = self._clock_ms()
+        told = canonical({"positions": positions, "by": by, "why": why, "at": now})
+        draft = Draft(ERASURE, call_sid, "", [Entry(ERASED, told)])
+        return append(connection, head, draft, now, self.key), gone
+
+    def older_than(self, ended_before_ms: int, most: int = 1_000) -> list[str]:
+        """Calls that ended before that moment and are not erased, the oldest first."""
+        query = (
+            select(LINKS.c.call_sid)
+            .where(LINKS.c.kind == RECORD, LINKS.c.ended_at < ended_before_ms)
+            .order_by(LINKS.c.ended_at)
+            .limit(most)
+        )
+        with self.database.reading() as connection:
+            return list(connection.execute(query).scalars())
+
+    def last_tests(self) -> dict[str, int]:
+        """When each lift's last good test call ended, ms, by the id of its site."""
+        query = (
+            select(LINKS.c.site, func.max(LINKS.c.ended_at))
+            .where(LINKS.c.kind == RECORD, LINKS.c.test.is_(True))
+            .group_by(LINKS.c.site)
+        )
+        with self.database.reading() as connection:
+            return {str(site): int(at) for site, at in connection.execute(query)}
+
+
+def _rows_of(connection: Connection, call_sid: str) -> Sequence[Any]:
+    query = select(LINKS.c.position, LINKS.c.kind).where(LINKS.c.call_sid == call_sid)
+    return connection.execute(query.order_by(LINKS.c.position)).all()
+
+
+def _entries_of(connection: Connection, positions: list[int]) -> list[Entry]:
+    query = (
+        select(ENTRIES.c.kind, ENTRIES.c.body)
+        .where(ENTRIES.c.position.in_(positions))
+        .order_by(ENTRIES.c.position, ENTRIES.c.number)
+    )
+    return [Entry(kind, body) for kind, body in connection.execute(query)]

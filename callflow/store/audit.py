@@ -1,0 +1,88 @@
+"""Who read which call, who did what there, and who signed in: names and deeds, no words.
+
+A call's lines are in a stream beside its record and live as long; the record that lasts takes them
+along. Sign-ins are in one stream for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from callflow.store.encoding import clock
+from callflow.store.keys import PREFIX, call_keys
+from callflow.store.script import Scripts, translated
+
+MOST_VIEWS = 1_000
+"""Of one call, about. Somebody who reloads the same call all the time fills it with one line a
+minute."""
+
+MOST_SIGN_INS = 10_000
+"""About; the oldest go first."""
+
+SIGN_INS_KEPT_MS = 90 * 24 * 3_600_000
+
+SIGN_INS = f"{PREFIX}:sign-ins"
+
+Passage = Literal["signed_in", "refused", "signed_out", "signed_out_everywhere"]
+"""What happened at the door."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """One line. `at`: server clock, ms. `address`: for sign-ins; empty for deeds in a call."""
+
+    at: int
+    what: str
+    by: str
+    address: str = ""
+
+
+class Audit:
+    """Writes and reads what people did. All raise StoreUnavailable when the server is gone."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    def note(self, call_sid: str, by: str, deed: str, *, now_ms: int | None = None) -> None:
+        """Somebody does `deed` (`read`) in a call. The same again within a minute is one line.
+
+        Raises InvalidCallSid.
+        """
+        self._scripts.run(
+            "audit",
+            (audit_key(call_sid), call_keys(call_sid).call),
+            ("60000", MOST_VIEWS, "", deed, by, "", clock(now_ms)),
+        )
+
+    def sign_in(self, what: Passage, by: str, address: str, *, now_ms: int | None = None) -> None:
+        """Somebody came or went, from `address`. `by` is empty for a name that nobody has: what is
+        typed there may be a password."""
+        self._scripts.run(
+            "audit",
+            (SIGN_INS,),
+            ("", MOST_SIGN_INS, SIGN_INS_KEPT_MS, what, by, address, clock(now_ms)),
+        )
+
+    def of_call(self, call_sid: str) -> list[AuditLine]:
+        """Who did what in a call, oldest first; empty when its record has expired."""
+        return self._read(audit_key(call_sid))
+
+    def sign_ins(self) -> list[AuditLine]:
+        """Who came and went, oldest first."""
+        return self._read(SIGN_INS)
+
+    def _read(self, key: str) -> list[AuditLine]:
+        with translated(self._scripts.where):
+            with self._scripts.client.pipeline(transaction=False) as pipe:
+                pipe.xrange(key)
+                (stream,) = pipe.execute()
+        return [
+            AuditLine(int(said["at"]), said["what"], said["by"], said["address"])
+            for _, said in stream
+        ]
+
+
+def audit_key(call_sid: str) -> str:
+    """Where a call's lines are: in the slot of its record. Raises InvalidCallSid."""
+    return call_keys(call_sid).call.replace(":call:", ":audit:", 1)

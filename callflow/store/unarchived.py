@@ -1,0 +1,150 @@
+"""Complete calls on their way to the store that lasts: their keys stay until it has them.
+
+The end of a call enters it in an index (`finish.lua`). Who has put it into the lasting store says
+so, and only then do its keys get their lifetime (`archived.lua`). While they live it is seen now
+and then whether more was written of the call: each line of its journal is kept in the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from callflow.errors import StoreError
+from callflow.store.audit import audit_key
+from callflow.store.each import run_each
+from callflow.store.encoding import clock
+from callflow.store.keys import ALL_SHARDS, ARCHIVED, call_keys
+from callflow.store.script import Invocation, Scripts, translated
+
+LOOKS = 6
+"""So often in its lifetime a call that is archived is looked at again."""
+
+MISSED_AFTER_MS = 10_000
+"""Nobody has begun to archive for so long: an understudy does. There is no haste: keys stay."""
+
+
+class Settled(StrEnum):
+    """What became of a call that the lasting store has."""
+
+    KEPT = "kept"
+    """Its keys have their lifetime."""
+    GROWN = "grown"
+    """There are later lines: archive them, and ask again."""
+    OVER = "over"
+    """Its keys are gone, with nothing in them that is not archived."""
+    OPEN = "open"
+    """It is not complete: a failover has taken its end back. It ends again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is to be archived, as it was known at one moment of the server's clock, ms."""
+
+    now_ms: int
+    calls: tuple[str, ...]
+    """that the lasting store does not have yet, the first end first"""
+    again: tuple[str, ...]
+    """that it has, and of which more may have been written"""
+    count: int
+    """how many it does not have yet: more than `calls`, where those were too many"""
+    oldest_ms: int
+    """for how long the first of them has been complete; 0 where there is none"""
+    failure: StoreError | None = None
+    """why a part of the shards is not known: a node of a cluster is gone"""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeCall:
+    """All that is stored of one complete call. `lines` are those of its journal and `views` those
+    of its audit, each with its id, which only ever grow."""
+
+    call_sid: str
+    fields: Mapping[str, Any]
+    thread: tuple[dict[str, Any], ...]
+    lines: tuple[tuple[str, dict[str, str]], ...]
+    views: tuple[tuple[str, dict[str, str]], ...]
+
+    @property
+    def through(self) -> str:
+        """The ids of the last lines of journal and audit, as `settle` takes them."""
+        return " ".join(lines[-1][0] if lines else "" for lines in (self.lines, self.views))
+
+
+class Unarchived:
+    """The way of complete calls into the lasting store. All raise StoreUnavailable, like
+    `CallStore`; asked twice they answer the same."""
+
+    def __init__(self, scripts: Scripts, completed_ttl_ms: int) -> None:
+        self._scripts = scripts
+        self._ttl_ms = completed_ttl_ms
+
+    def look(self, most: int = 100, *, now_ms: int | None = None) -> Waiting:
+        """One look over all shards, in one round trip; at most so many of each kind in each."""
+        args = (most, clock(now_ms))
+        asked = [
+            Invocation("unarchived", (one.unarchived, one.archived), args) for one in ALL_SHARDS
+        ]
+        told = run_each(self._scripts, asked)
+        found = [one for one in told if not isinstance(one, StoreError)]
+        now = int(found[0][0])
+        ends = sorted(
+            (int(float(at)), sid)
+            for _, flat, *_ in found
+            for sid, at in zip(flat[::2], flat[1::2], strict=True)
+        )
+        return Waiting(
+            now,
+            calls=tuple(sid for _, sid in ends),
+            again=tuple(sid for *_, again in found for sid in again),
+            count=sum(count for _, _, count, _ in found),
+            oldest_ms=max(0, now - ends[0][0]) if ends else 0,
+            failure=next((one for one in told if isinstance(one, StoreError)), None),
+        )
+
+    def read(self, call_sids: Sequence[str]) -> list[WholeCall]:
+        """Those of them that are complete, whole, in one round trip."""
+        if not call_sids:
+            return []
+        with translated(self._scripts.where), self._scripts.client.pipeline(False) as pipe:
+            for call_sid in call_sids:
+                keys = call_keys(call_sid)
+                pipe.hgetall(keys.call)
+                pipe.lrange(keys.thread, 0, -1)
+                pipe.xrange(keys.journal)
+                pipe.xrange(audit_key(call_sid))
+            told = iter(pipe.execute())
+        return [
+            WholeCall(
+                call_sid,
+                {name: json.loads(text) for name, text in fields.items() if name != "claim"},
+                tuple(json.loads(entry) for entry in thread),
+                tuple(lines),
+                tuple(views),
+            )
+            for call_sid, fields, thread, lines, views in zip(call_sids, *[told] * 4, strict=True)
+            if fields.get("outcome", "null") != "null"
+        ]
+
+    def settle(self, call_sid: str, through: str, *, now_ms: int | None = None) -> Settled:
+        """The lasting store has this call, up to the lines with these ids."""
+        keys, again_ms = call_keys(call_sid), max(1, self._ttl_ms // LOOKS)
+        (word,) = self._scripts.run(
+            "archived",
+            (*keys.own, audit_key(call_sid), keys.shard.unarchived, keys.shard.archived),
+            (call_sid, through, self._ttl_ms, again_ms, clock(now_ms)),
+        )
+        return Settled(word)
+
+    def mark(self, by: str) -> None:
+        """Say that `by` begins to archive."""
+        with translated(self._scripts.where):
+            self._scripts.client.set(ARCHIVED, by, px=MISSED_AFTER_MS)
+
+    def take_missed(self, by: str) -> bool:
+        """True when nobody has begun for long: then this round is `by`'s, and no other's."""
+        with translated(self._scripts.where):
+            return bool(self._scripts.client.set(ARCHIVED, by, px=MISSED_AFTER_MS, nx=True))

@@ -1,0 +1,139 @@
+"""`/metrics`, for Prometheus, and the lines for CloudWatch: what this process knows of all calls.
+
+Every web process tells the same of the whole deployment. Both are off until they are configured,
+and while both are nothing is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from callflow.board.feed import Feed
+from callflow.errors import StoreError
+from callflow.metrics import lifts
+from callflow.metrics.lifts import untested
+from callflow.metrics.metrics import Metrics
+from callflow.metrics.survey import EVERY_S, Survey
+from callflow.metrics.teller import Teller
+from callflow.records.failure import RecordsError
+from callflow.settings import Settings
+from callflow.sites.directory import Sites
+from callflow.store.minutes import Minutes
+from callflow.store.script import Client, Scripts
+from callflow.web.desk import Desk
+
+log = logging.getLogger(__name__)
+
+TELL_EVERY_S: Final = 60.0
+
+UNCONFIGURED: Final = (
+    "there are no metrics here: set CALLFLOW_METRICS_TOKEN (such as `openssl rand -hex 32`) for "
+    "the web process, and give the same to Prometheus as bearer token (authorization.credentials)\n"
+)
+FORBIDDEN: Final = "metrics are for who shows CALLFLOW_METRICS_TOKEN as bearer token\n"
+
+
+class Gauging:
+    """Keeps the metrics of this process going; one per process."""
+
+    def __init__(self, settings: Settings, sites: Sites, client: Client, desk: Desk) -> None:
+        """Raises DriverMissing where records are kept and their libraries are not installed."""
+        token = settings.metrics_token
+        self._token = None if token is None else token.get_secret_value().encode()
+        namespace = settings.cloudwatch_namespace
+        self._desk = desk
+        keeping = settings.keeping
+        self._survey = Survey(Scripts(client), settings.timing, keeps=keeping is not None)
+        self._teller = namespace and Teller(namespace, Minutes(client), _write)
+        self.metrics = Metrics(settings.timing, by_minute=namespace is not None)
+        self.wanted = self._token is not None or namespace is not None
+        """False: nobody reads them, so nothing is to be counted."""
+        self._untested: Callable[[], int] | None = None
+        if self.wanted and keeping is not None:
+            ids = tuple(site.id for site in sites)
+            self._untested = untested(keeping, ids, settings.test_call_hours)
+
+    @asynccontextmanager
+    async def running(self, feed: Feed) -> AsyncIterator[None]:
+        """Count what `feed` tells, ask for what surrounds the calls, and tell CloudWatch, for as
+        long as the block runs. What is counted is whole only while the feed looks all the time."""
+        if not self.wanted:
+            yield
+            return
+        feed.on_look(self.metrics.look)
+        feed.on_lines(self.metrics.lines)
+        rounds = [self._survey_on()]
+        if self._untested is not None:
+            rounds.append(self._untested_on(self._untested))
+        if self._teller:
+            rounds.append(self._tell_on(self._teller))
+        with feed.looking():
+            tasks = [asyncio.create_task(one) for one in rounds]
+            for task in tasks:
+                task.add_done_callback(_told)
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+
+    async def _survey_on(self) -> None:
+        while True:
+            # Where the store is gone what was found before grows old, and is soon told no more.
+            with suppress(StoreError):
+                self.metrics.surroundings(await self._desk.errand(self._survey.look))
+            await asyncio.sleep(EVERY_S)
+
+    async def _untested_on(self, count: Callable[[], int]) -> None:
+        while True:
+            try:
+                self.metrics.untested(await self._desk.errand(count))
+            except RecordsError:
+                # `records_up` says so; calls wait for their records in the store meanwhile.
+                self.metrics.untested(None)
+            await asyncio.sleep(lifts.EVERY_S)
+
+    async def _tell_on(self, teller: Teller) -> None:
+        while True:
+            await asyncio.sleep(TELL_EVERY_S)
+            metrics = self.metrics
+            closed, gauges, now_ms = metrics.take_closed(), metrics.gauges(), metrics.now_ms
+            await self._desk.errand(teller.tell, closed, gauges, now_ms)
+
+    def answer(self, authorization: str) -> Response:
+        """What `/metrics` says to who shows this."""
+        if self._token is None:
+            return PlainTextResponse(UNCONFIGURED, 404)
+        scheme, _, shown = authorization.partition(" ")
+        given = shown.strip().encode("utf-8", "replace")
+        if scheme.lower() != "bearer" or not secrets.compare_digest(given, self._token):
+            return PlainTextResponse(FORBIDDEN, 401, {"WWW-Authenticate": "Bearer"})
+        text, kind = self.metrics.exposition()
+        return Response(text, headers={"Content-Type": kind, "Cache-Control": "no-store"})
+
+
+async def endpoint(request: Request) -> Response:
+    """GET /metrics."""
+    gauging: Gauging = request.state.gauging
+    return gauging.answer(request.headers.get("Authorization", ""))
+
+
+def _told(task: asyncio.Task[None]) -> None:
+    """No round ends by itself: by a mistake of ours, calls are answered all the same."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("some metrics are told no more", exc_info=error)
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

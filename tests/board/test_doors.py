@@ -1,0 +1,232 @@
+"""The door: who is let in to what, whose forms are ours, and what every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.requests import Request
+
+from callflow.access.role import Deed, Role
+from callflow.board import vigil
+from callflow.board.reach import Reach
+from callflow.store.audit import Audit, audit_key
+from callflow.store.script import Scripts
+from tests.desk import FAR, SECRET_WORDS, Desk, csrf_of, desk, post, write_users
+from tests.parts import SID, Parts
+from tests.waiting import wait_until
+
+PATHS = ("/board", "/board/call", "/board/events", "/board/csrf", "/board/audit")
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    return write_users(tmp_path / "users.yaml", ana="viewer", bo="dispatcher", chen="admin")
+
+
+@pytest.fixture
+def here(redis_url: str, users: Path) -> Iterator[Desk]:
+    with desk(redis_url, users=users) as running:
+        yield running
+
+
+def test_each_role_may_do_what_the_one_before_may_and_more() -> None:
+    may = {role: {deed for deed in Deed if role.may(deed)} for role in Role}
+    assert may[Role.VIEWER] == {Deed.LOOK, Deed.READ}
+    assert may[Role.DISPATCHER] == {Deed.LOOK, Deed.READ, Deed.ACT}
+    assert may[Role.ADMIN] == set(Deed)
+    assert Role.highest({Role.VIEWER, Role.ADMIN, Role.DISPATCHER}) == Role.ADMIN
+    assert Role.highest(set()) is None
+
+
+def test_a_viewer_cannot_act_and_a_dispatcher_can(here: Desk) -> None:
+    viewer, dispatcher = here.signed_in("ana"), here.signed_in("bo")
+    refused = post(viewer, "/board/act", {**csrf_of(viewer), "say": "hello"})
+    assert refused.status_code == 403
+    assert "ana is signed in as viewer" in refused.text
+    assert here.done == []
+    assert post(dispatcher, "/board/act", {**csrf_of(dispatcher), "say": "hi"}).text == "done"
+    assert [(one["by"], one["say"]) for one in here.done] == [("bo", "hi")]
+
+
+def test_only_an_admin_sees_who_read_what(here: Desk) -> None:
+    codes = [here.signed_in(name).get("/board/audit").status_code for name in ("ana", "bo", "chen")]
+    assert codes == [403, 403, 200]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("token", ["", "x", "0" * 32 + "." + "A" * 43, "0" * 32, "." * 76])
+def test_nobody_without_a_session_sees_a_word(here: Desk, path: str, token: str) -> None:
+    browser, program = here.browser(), here.browser(accept="application/json")
+    for one in (browser, program):
+        if token:
+            one.cookies.set("callflow-session", token)
+        assert SECRET_WORDS not in one.get(path).text
+        assert one.head(path).status_code in (303, 401)
+    assert browser.get(path).headers["location"] == f"/board/sign-in?next={path}"
+    assert program.get(path).status_code == 401
+    assert post(browser, "/board/act", {"csrf": "x"}).status_code == 401
+    assert here.done == []
+
+
+def test_an_open_stream_ends_when_its_session_does(
+    here: Desk, users: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vigil, "AGAIN_S", 0.1)
+
+    async def follow() -> float:
+        transport = httpx2.ASGITransport(here.app)
+        ana = here.signed_in("ana")
+        async with httpx2.AsyncClient(
+            transport=transport, base_url=here.url, cookies=dict(ana.cookies)
+        ) as client:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            loop.call_later(0.2, lambda: write_users(users, bo="dispatcher"))
+            answer = await asyncio.wait_for(client.get("/board/events"), 10)
+            assert SECRET_WORDS in answer.text
+            return loop.time() - began
+
+    assert 0.2 <= asyncio.run(follow()) < 4
+
+
+@pytest.mark.parametrize("form", [{}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": "é"}])
+def test_a_form_without_the_sessions_own_token_does_nothing(
+    here: Desk, form: dict[str, str]
+) -> None:
+    bo = here.signed_in("bo")
+    assert post(bo, "/board/act", form).status_code == 403
+    assert here.done == []
+
+
+def test_another_sessions_token_does_nothing(here: Desk) -> None:
+    bo, bo_again, chen = (here.signed_in(name) for name in ("bo", "bo", "chen"))
+    for other in (bo_again, chen):
+        assert post(bo, "/board/act", csrf_of(other)).status_code == 403
+    assert here.done == []
+    assert post(bo, "/board/act", {}, **{"x-csrf": csrf_of(bo)["csrf"]}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "",
+        "http://127.0.0.1:9999",
+        "https://127.0.0.1:8000",
+        "http://127.0.0.1:8000.evil.example",
+    ],
+)
+def test_a_form_from_another_page_does_nothing_even_with_the_token(here: Desk, origin: str) -> None:
+    bo = here.signed_in("bo")
+    answer = bo.post("/board/act", data=csrf_of(bo), headers={"origin": origin})
+    assert answer.status_code == 403
+    assert "not ours" in answer.text
+    assert here.done == []
+
+
+def test_nobody_is_signed_in_by_another_sites_form(here: Desk) -> None:
+    browser = here.browser()
+    form = {"name": "ana", "password": "x", "csrf": "x"}
+    evil = browser.post("/board/sign-in", data=form, headers={"origin": "https://evil.example"})
+    assert evil.status_code == 403
+    assert post(browser, "/board/sign-in", form).status_code == 403
+    assert "sign-in" not in str(browser.cookies)
+
+
+def test_a_form_that_is_too_long_is_not_read(here: Desk) -> None:
+    bo = here.signed_in("bo")
+    assert post(bo, "/board/act", {**csrf_of(bo), "say": "x" * 70_000}).status_code == 413
+    answer = post(bo, "/board/act", {f"field{number}": "" for number in range(200)})
+    assert answer.status_code == 400
+    assert here.done == []
+
+
+def test_on_this_machine_the_board_has_several_names(here: Desk) -> None:
+    def asked(url: str, origin: str, host: str) -> bool:
+        scope = {
+            "type": "http",
+            "headers": [(b"origin", origin.encode()), (b"host", host.encode())],
+        }
+        return Reach(url).own(Request(scope))
+
+    assert asked("http://127.0.0.1:8000", "http://localhost:8000", "localhost:8000")
+    assert asked("http://127.0.0.1:8000", "http://localhost:9000", "localhost:9000")
+    assert not asked("http://127.0.0.1:8000", "http://evil.example", "evil.example")
+    assert not asked(FAR, "http://localhost:8000", "localhost:8000")
+    assert asked(FAR, FAR, "10.0.0.7:8000"), "a proxy may name us otherwise"
+    assert not asked(FAR, "http://board.example.org", "board.example.org")
+
+
+def test_every_answer_forbids_what_a_browser_need_not_do(here: Desk) -> None:
+    bo = here.signed_in("bo")
+    answers: list[httpx2.Response] = [
+        here.browser().get("/board"),
+        here.browser().get("/board/sign-in"),
+        bo.get("/board"),
+        bo.get("/board/audit"),
+        post(bo, "/board/act", {}),
+        post(bo, "/board/act", csrf_of(bo)),
+    ]
+    assert {answer.status_code for answer in answers} == {200, 303, 403}
+    for answer in answers:
+        said = answer.headers
+        policy = dict(part.split(" ", 1) for part in said["content-security-policy"].split("; "))
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == "'self'"
+        assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+        assert policy["form-action"] == "'self'"
+        assert "unsafe" not in said["content-security-policy"]
+        assert said["x-content-type-options"] == "nosniff"
+        assert said["cache-control"] == "no-store"
+        assert said["referrer-policy"] == "same-origin"
+        assert "strict-transport-security" not in said
+
+
+def test_over_https_browsers_are_told_to_stay_there(redis_url: str, users: Path) -> None:
+    with desk(redis_url, users=users, public_url=FAR) as far:
+        said = far.browser().get("/board/sign-in").headers
+        assert said["strict-transport-security"].startswith("max-age=")
+
+
+def test_without_users_there_is_no_board_and_a_way_to_have_one(redis_url: str) -> None:
+    with desk(redis_url) as nobody:
+        for path in (*PATHS, "/board/sign-in"):
+            answer = nobody.browser().get(path)
+            assert answer.status_code == 404
+            assert "callflow users add" in answer.text
+
+
+def test_a_board_on_an_address_of_its_own_is_believed_there(redis_url: str, users: Path) -> None:
+    with desk(redis_url, users=users, public_url="https://voice.example.org/x") as one:
+        assert one.door.reach.url == "https://voice.example.org"
+    with desk(redis_url, users=users, board_url=FAR, public_url="https://v.example.org") as one:
+        assert one.door.reach.url == FAR
+
+
+def test_each_reading_of_a_call_is_kept_beside_it_without_a_word(here: Desk, parts: Parts) -> None:
+    parts.store.open(SID)
+    audit = Audit(Scripts(parts.client))
+    ana, bo = here.signed_in("ana"), here.signed_in("bo")
+    for browser in (ana, ana, bo):
+        assert browser.get("/board/call").text == SECRET_WORDS
+    lines = audit.of_call(SID)
+    assert [(line.by, line.what) for line in lines] == [("ana", "read"), ("bo", "read")]
+    assert SECRET_WORDS not in str(parts.client.xrange(audit_key(SID)))
+    audit.note(SID, "ana", "read", now_ms=lines[0].at + 60_001)
+    assert [line.by for line in audit.of_call(SID)] == ["ana", "bo", "ana"]
+
+
+def test_nobody_is_shown_a_call_whose_reading_could_not_be_kept(
+    here: Desk, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana = here.signed_in("ana")
+    parts.client.set(audit_key(SID), "not a stream", px=60_000)
+    answer = ana.get("/board/call")
+    assert answer.status_code == 503
+    assert SECRET_WORDS not in answer.text
+    assert wait_until(lambda: ana.get("/board").status_code == 200, "the board to go on")

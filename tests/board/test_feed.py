@@ -1,0 +1,283 @@
+"""Whoever follows the board is told what it is, what changes and how old it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from callflow.board import feed as feeds
+from callflow.board.feed import Feed
+from callflow.board.news import STALE_MS, News
+from callflow.board.reader import Reader, Seen
+from callflow.board.staffed import Staffed
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.keys import SHARDS
+from callflow.store.script import connect
+from callflow.store.watching import ENDED_MS, Look, Watching
+from tests.boards import AT, seen, shown
+from tests.parts import SID, Parts
+from tests.waiting import wait_until
+
+
+@dataclass
+class Told:
+    """A reader that finds what it is told to find, or fails with it."""
+
+    finds: Seen | Exception = field(default_factory=lambda: seen(shown("CA1")))
+    rounds: int = 0
+    hangs: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.hangs.set()
+
+    def round(self) -> Seen:
+        self.rounds += 1
+        self.hangs.wait()
+        if isinstance(self.finds, Exception):
+            raise self.finds
+        return self.finds
+
+
+def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def told() -> None:
+        async with asyncio.timeout(30):
+            await story()
+
+    asyncio.run(told())
+
+
+@asynccontextmanager
+async def feed_of(reader: Any) -> AsyncIterator[Feed]:
+    """The running feed of one web process."""
+    feed = Feed(reader)
+    async with feed.running():
+        yield feed
+
+
+def reader_of(parts: Parts) -> Reader:
+    return Reader(Watching(parts.client), lambda: Staffed(workers=2), lambda site: None)
+
+
+async def resting(feed: Feed) -> None:
+    """Wait until nothing is asked."""
+    await asyncio.to_thread(wait_until, lambda: feed.idle, "it looks for nobody")
+
+
+async def until(board: AsyncIterator[News], wanted: Callable[[News], object]) -> News:
+    """The first news that is as wanted."""
+    async for news in board:
+        if wanted(news):
+            return news
+    raise AssertionError("the board was let go before")
+
+
+def tells(sid: str) -> Callable[[News], bool]:
+    """News of that call."""
+
+    def told(news: News) -> bool:
+        rows = () if news.changes is None else news.changes.shown
+        return any(one.row.call_sid == sid for one in rows)
+
+    return told
+
+
+def test_a_board_gets_all_of_it_and_then_each_change(parts: Parts) -> None:
+    async def story() -> None:
+        parts.store.open(SID)
+        async with feed_of(reader_of(parts)) as feed, aclosing(feed.follow()) as board:
+            first = (await anext(board)).as_dict()
+            assert [row["call_sid"] for row in first["rows"]] == [SID]
+            header = first["header"]
+            assert (header["active"], header["calls"]) == (1, {"listening": 1})
+            assert (header["workers"], header["stale"], header["trouble"]) == (2, False, "")
+            assert abs(header["now_ms"] - parts.snapshots.now_ms()) < STALE_MS
+
+            parts.store.hear(SID, 1, "stuck")
+            news = await until(board, tells(SID))
+            (row,) = news.as_dict()["changed"]
+            assert (row["word"], row["last"]) == ("queued", ("caller", "stuck"))
+            assert news.version > first["version"]
+            assert news.header["calls"] == {"queued": 1}
+
+            long_ago = parts.snapshots.now_ms() - ENDED_MS - 1
+            parts.store.end(SID, "hung_up", now_ms=long_ago)
+            news = await until(board, lambda one: one.changes and one.changes.gone)
+            assert news.as_dict()["gone"] == [SID]
+            assert news.header["active"] == 0
+
+    run(story)
+
+
+def test_however_many_boards_are_open_the_store_is_asked_by_one(parts: Parts) -> None:
+    async def story() -> None:
+        parts.store.open(SID)
+        looks: list[Look] = []
+        async with feed_of(reader_of(parts)) as feed, AsyncExitStack() as boards:
+            parts.client.config_resetstat()
+            feed.on_look(looks.append)
+            followers = [
+                await boards.enter_async_context(aclosing(feed.follow())) for _ in range(20)
+            ]
+            texts = {(await anext(one)).as_json() for one in followers}
+            assert {json.loads(text)["rows"][0]["call_sid"] for text in texts} == {SID}
+            parts.store.hear(SID, 1, "stuck")
+            versions = {(await until(one, tells(SID))).version for one in followers}
+            assert len(versions) == 1
+            asked = parts.client.info("commandstats")["cmdstat_evalsha"]["calls"]
+            # One round may be under way; two scripts of ours open and hear the call.
+            assert asked <= SHARDS * (len(looks) + 1) + 2
+
+    run(story)
+
+
+def test_while_nobody_looks_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "LINGER_S", 0.0)
+
+    async def story() -> None:
+        reader = Told()
+        async with feed_of(reader) as feed:
+            await resting(feed)
+            assert reader.rounds == 0
+            with feed.looking():
+                await feed.fresh()
+                assert not feed.idle
+            await resting(feed)
+            rounds = reader.rounds
+            assert (await feed.fresh()).version == 1
+            assert reader.rounds <= rounds + 1
+
+    run(story)
+
+
+def test_who_goes_looks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "LINGER_S", 0.0)
+
+    async def story() -> None:
+        async with feed_of(Told()) as feed:
+            async with aclosing(feed.follow()) as board:
+                await anext(board)
+            await resting(feed)
+
+    run(story)
+
+
+def test_who_reads_too_slowly_is_told_all_steps_at_once() -> None:
+    async def story() -> None:
+        reader = Told()
+        async with feed_of(reader) as feed, aclosing(feed.follow()) as board:
+            await anext(board)
+            async with aclosing(feed.follow()) as quick:
+                await anext(quick)
+                for fence in range(1, 4):
+                    reader.finds = seen(shown("CA1", fence))
+                    await until(quick, tells("CA1"))
+            news = await until(board, tells("CA1"))
+            assert [row["fence"] for row in news.as_dict()["changed"]] == [3]
+
+    run(story)
+
+
+def test_a_reader_that_hangs_leaves_the_board_with_its_age() -> None:
+    async def story() -> None:
+        reader = Told()
+        async with feed_of(reader) as feed, aclosing(feed.follow()) as board:
+            await anext(board)
+            reader.hangs.clear()
+            news = await until(board, lambda one: one.header["stale"])
+            assert (news.kind, news.header["as_of_ms"]) == ("clock", AT)
+            assert news.header["now_ms"] - AT == news.header["age_ms"] > STALE_MS
+            assert len(feed.snapshot().rows) == 1
+            reader.hangs.set()
+            assert not (await until(board, lambda one: not one.header["stale"])).header["trouble"]
+
+    run(story)
+
+
+def test_a_mistake_in_the_reader_is_told_and_the_board_comes_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        reader = Told(KeyError("ours"))
+        async with feed_of(reader) as feed, aclosing(feed.follow()) as board:
+            first = await anext(board)
+            assert (first.kind, first.as_dict()["rows"]) == ("snapshot", [])
+            assert "KeyError" in first.header["trouble"]
+            reader.finds = seen(shown("CA1"))
+            news = await until(board, lambda one: one.kind == "snapshot")
+            assert (len(news.as_dict()["rows"]), news.header["trouble"]) == (1, "")
+
+    run(story)
+    assert "KeyError: 'ours'" in caplog.text
+
+
+def test_listeners_are_told_looks_and_lines_and_keep_no_board_back(parts: Parts) -> None:
+    async def story() -> None:
+        looks: list[int] = []
+        lines: list[tuple[str, str, str]] = []
+        async with feed_of(reader_of(parts)) as feed:
+            feed.on_look(lambda look: looks.append(look.now_ms))
+            feed.on_lines(
+                lambda sid, sight, found: lines.extend(
+                    (sid, str(sight.call_state), one.event) for one in found
+                )
+            )
+            async with aclosing(feed.follow()) as board:
+                await anext(board)
+                parts.store.open(SID)
+                await until(board, tells(SID))
+                assert lines == [(SID, "pending", "opened")]
+                assert len(looks) >= 2
+
+                def fails(*_: object) -> None:
+                    raise ValueError("of a listener")
+
+                feed.on_lines(fails)
+                parts.store.hear(SID, 1, "stuck")
+                news = await until(board, tells(SID))
+                assert "ValueError" in news.header["trouble"]
+
+    run(story)
+
+
+def test_a_process_that_ends_lets_its_boards_go() -> None:
+    async def story() -> None:
+        async with feed_of(Told()) as feed:
+            boards = [feed.follow() for _ in range(3)]
+            for board in boards:
+                await anext(board)
+            feed.end()
+            for board in boards:
+                assert [news.kind async for news in board] in ([], ["clock"])
+
+    run(story)
+
+
+def test_while_the_store_is_gone_the_board_stays_and_says_how_old_it_is(
+    own_server: EmbeddedServer,
+) -> None:
+    async def story() -> None:
+        with connect(own_server.url) as client:
+            parts = Parts(client)
+            parts.store.open(SID)
+            async with feed_of(reader_of(parts)) as feed, aclosing(feed.follow()) as board:
+                await anext(board)
+                own_server.kill()
+                news = await until(board, lambda one: one.header["trouble"])
+                assert "cannot be reached" in news.header["trouble"]
+                news = await until(board, lambda one: one.header["stale"])
+                assert [row.call_sid for row in feed.snapshot().rows] == [SID]
+                await asyncio.to_thread(own_server.restart)
+                await until(board, lambda one: not one.header["stale"])
+                parts.store.hear(SID, 1, "stuck")
+                news = await until(board, tells(SID))
+                assert (news.header["trouble"], news.header["stale"]) == ("", False)
+            parts.close()
+
+    run(story)

@@ -1,0 +1,99 @@
+"""A real web process with a board open: it outlives the store's absence, and keeps no process."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from callflow.access import tokens
+from callflow.access.role import Role
+from callflow.access.users import User
+from callflow.access.users_file import changing
+from callflow.stack import LocalStack, StackProcess, free_port
+from callflow.store.embedded import EmbeddedServer
+from callflow.store.script import Scripts, connect
+from callflow.store.sessions import Sessions
+from tests.parts import SID, Parts
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(90)]
+
+
+@pytest.fixture
+def web(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[tuple[StackProcess, str, str]]:
+    """A web process, its address, and the cookie of somebody who may look."""
+    port, users = free_port(), tmp_path / "users.json"
+    with changing(users) as known:
+        known["ana"] = user = User(role=Role.VIEWER, password="$argon2id$none")
+    env = {
+        "CALLFLOW_REDIS_URL": own_server.url,
+        "CALLFLOW_BROKER_URL": "",
+        "CALLFLOW_PUBLIC_URL": "https://voice.example.org",
+        "CALLFLOW_BOARD_URL": f"http://127.0.0.1:{port}",
+        "CALLFLOW_USERS": str(users),
+        "CALLFLOW_TWILIO_AUTH_TOKEN": "0123456789abcdef0123456789abcdef",
+        "CALLFLOW_SITES": str(resources.files("callflow.demo") / "sites.yaml"),
+    }
+    holder = user.holder("ana")
+    token = tokens.fresh(holder.key)
+    with connect(own_server.url) as client:
+        sessions = Sessions(Scripts(client))
+        sessions.begin(holder.key, tokens.hashed(token), holder.as_json())
+    with LocalStack(env, tmp_path / "logs") as stack:
+        process, url = stack.start_web(port), f"http://127.0.0.1:{port}"
+        wait_until(lambda: _answers(url), "the web process answers", 30)
+        yield process, url, f"callflow-session={token}"
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/healthz").is_success
+    except httpx.TransportError:
+        return False
+
+
+def events(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    for line in response.iter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
+
+
+def test_an_open_board_stays_while_the_store_is_gone_and_goes_on_when_it_is_back(
+    web: tuple[StackProcess, str, str], own_server: EmbeddedServer
+) -> None:
+    _, url, cookie = web
+    with httpx.stream("GET", f"{url}/board/events", headers={"Cookie": cookie}) as response:
+        told = events(response)
+        assert next(told)["rows"] == []
+        own_server.kill()
+        # Longer than the door lets pass between two looks at the session.
+        assert next(each for each in told if each["header"]["age_ms"] > 5_000)["header"]["trouble"]
+        own_server.restart()
+        assert next(each for each in told if not each["header"]["stale"])
+        with Parts.on(own_server.url) as parts:
+            parts.store.open(SID)
+            assert next(each for each in told if each.get("changed"))
+            parts.close()
+
+
+def test_an_open_board_does_not_keep_a_process_that_is_told_to_end(
+    web: tuple[StackProcess, str, str],
+) -> None:
+    process, url, cookie = web
+    with httpx.stream("GET", f"{url}/board/events", headers={"Cookie": cookie}) as response:
+        told = events(response)
+        next(told)
+        began = time.monotonic()
+        process.popen.send_signal(signal.SIGTERM)
+        for _ in told:
+            pass
+        assert process.popen.wait(20) in (0, -signal.SIGTERM)
+        assert time.monotonic() - began < 5

@@ -1,0 +1,234 @@
+"""The reader builds what has changed, counts the last hour, and goes on behind what fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from callflow.board.reader import BEAT_STEP_MS, BRIDGED_MS, Reader, Seen
+from callflow.board.staffed import Staffed, staffed
+from callflow.celery import CALLS, WATCHDOG
+from callflow.errors import StoreError, StoreUnavailable
+from callflow.store.journal import JournalEntry
+from callflow.store.keys import ALL_SHARDS, call_keys
+from callflow.store.outcome import Claimed, Lease
+from callflow.store.rounds import UNDERSTUDY
+from callflow.store.script import Scripts
+from callflow.store.vitals import Vitals, VitalSigns
+from callflow.store.watching import ENDED_MS, Look, Sight, Watching
+from tests.parts import SID, Parts
+
+
+@dataclass
+class Desk:
+    """A reader of the test's server, its clock, and what goes wrong between the two."""
+
+    parts: Parts
+    now_s: float = 0.0
+    fails: StoreError | None = None
+    blind: frozenset[int] = frozenset()
+    loses: set[str] = field(default_factory=set)
+    ended_ms: int = 0
+
+    def __post_init__(self) -> None:
+        self._watching = Watching(self.parts.client)
+        self.reader = Reader(self, lambda: Staffed(), lambda site: None, clock=lambda: self.now_s)  # type: ignore[arg-type]
+
+    def look(self, *, ended_ms: int) -> Look:
+        """As `Watching`, or as it is while a part of a cluster is gone."""
+        self.ended_ms = ended_ms
+        look = self._watching.look(ended_ms=ended_ms)
+        hidden = {ALL_SHARDS[number] for number in self.blind}
+        sights = [one for one in look.sights if call_keys(one.call_sid).shard not in hidden]
+        return replace(look, sights=tuple(sights), blind=self.blind, failure=self.fails)
+
+    def entries(self, after: Mapping[str, str]) -> dict[str, list[tuple[str, JournalEntry]]]:
+        """As `Watching`, or with some of them missing, or none."""
+        if self.fails is not None and not self.blind:
+            raise self.fails
+        asked = {sid: line for sid, line in after.items() if sid not in self.loses}
+        return self._watching.entries(asked)
+
+    def round(self) -> Seen:
+        """A quarter of a second later."""
+        self.now_s += 0.25
+        return self.reader.round()
+
+
+@pytest.fixture
+def desk(parts: Parts) -> Desk:
+    built = Desk(parts)
+    parts.store.open(SID)
+    return built
+
+
+def claimed(parts: Parts, name: str = "w1") -> Lease:
+    answer = parts.store.claim(SID, f"{name}@test/1-aa", name)
+    assert isinstance(answer, Claimed)
+    return answer.lease
+
+
+def taken_over(parts: Parts, turn: int = 1) -> None:
+    """A worker dies over the call."""
+    parts.store.hear(SID, turn, "stuck")
+    lease = claimed(parts, f"w{turn}")
+    parts.store.reclaim(SID, lease.fence, 10**13, "gone")
+
+
+def events(seen: Seen, sid: str = SID) -> list[str]:
+    return [entry.event for entry in seen.lines[sid][1]] if sid in seen.lines else []
+
+
+def test_only_what_has_changed_is_built_anew(desk: Desk) -> None:
+    desk.parts.store.open("CA2")
+    first = desk.round().shown
+    desk.parts.store.hear(SID, 1, "stuck")
+    second = desk.round().shown
+    assert second["CA2"] is first["CA2"]
+    assert second[SID] is not first[SID]
+    assert json.loads(second[SID].text)["last"] == ["caller", "stuck"]
+    assert desk.round().shown[SID] is second[SID]
+
+
+def test_a_beat_alone_is_told_twice_a_second_and_no_oftener(desk: Desk) -> None:
+    desk.parts.store.hear(SID, 1, "stuck")
+    lease = claimed(desk.parts)
+    first = desk.round().shown[SID]
+    at = first.row.beat_at
+    assert at is not None
+    desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS)
+    assert desk.round().shown[SID] is first
+    desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 1)
+    assert desk.round().shown[SID].row.beat_at == at + BEAT_STEP_MS + 1
+    desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 2)
+    desk.parts.store.note_draft(lease, 1, "I am")
+    assert desk.round().shown[SID].row.beat_at == at + BEAT_STEP_MS + 2
+
+
+def test_each_line_that_is_written_while_we_look_is_told_once(desk: Desk) -> None:
+    assert events(desk.round()) == []  # The opening was before.
+    desk.parts.store.hear(SID, 1, "stuck")
+    desk.parts.store.open("CA2")
+    seen = desk.round()
+    assert (events(seen), events(seen, "CA2")) == (["heard"], ["opened"])
+    assert isinstance(seen.lines[SID][0], Sight)
+    assert desk.round().lines == {}
+
+
+def test_takeovers_of_a_call_are_all_counted_and_those_of_the_hour_since_we_look(
+    desk: Desk,
+) -> None:
+    taken_over(desk.parts)
+    first = desk.round()
+    assert (first.shown[SID].row.takeovers, first.takeovers) == (1, 0)
+    assert first.since_ms == first.look.now_ms
+    desk.parts.store.reclaim(SID, claimed(desk.parts, "again").fence, 10**13, "gone")
+    second = desk.round()
+    assert (second.shown[SID].row.takeovers, second.takeovers) == (2, 1)
+    assert second.since_ms == first.since_ms
+
+
+def test_the_longest_silence_may_be_one_that_is_not_over(desk: Desk) -> None:
+    assert desk.round().silence is None
+    now_ms = desk.parts.snapshots.now_ms()
+    desk.parts.store.hear(SID, 1, "stuck", now_ms=now_ms - 3_000)
+    silence = desk.round().silence
+    assert silence is not None
+    assert silence.call_sid == SID
+    assert 3_000 <= silence.ms < 3_000 + 60_000
+    lease = claimed(desk.parts)
+    desk.parts.store.commit(lease, 1, "I am here.", now_ms=now_ms + 1_000)
+    silence = desk.round().silence
+    assert silence is not None
+    assert silence.ms == 4_000
+    assert desk.round().silence == silence
+
+
+def test_a_call_that_ends_is_shown_a_while_and_its_last_lines_are_told(desk: Desk) -> None:
+    desk.round()
+    desk.parts.store.end(SID, "hung_up")
+    seen = desk.round()
+    assert (seen.shown[SID].row.word, events(seen)) == ("ended", ["ended"])
+    desk.parts.store.open("CA2")
+    desk.parts.store.end("CA2", "hung_up", now_ms=seen.look.now_ms - ENDED_MS - 1)
+    assert "CA2" not in desk.round().shown
+
+
+def test_what_happened_in_a_pause_is_read_after_it(desk: Desk) -> None:
+    first = desk.round()
+    taken_over(desk.parts)
+    ended_at = first.look.now_ms - ENDED_MS - 5_000
+    desk.parts.store.end(SID, "hung_up", now_ms=ended_at)  # Long before the next look.
+    desk.now_s += BRIDGED_MS / 1000 - 1
+    after = desk.round()
+    assert desk.ended_ms > BRIDGED_MS
+    assert (events(after)[:1], after.takeovers, after.since_ms) == (["heard"], 1, first.since_ms)
+    assert SID not in after.shown
+
+
+def test_after_a_long_pause_the_hour_begins_anew(desk: Desk) -> None:
+    first = desk.round()
+    taken_over(desk.parts)
+    assert desk.round().takeovers == 1
+    desk.now_s += BRIDGED_MS / 1000 + 1
+    after = desk.round()
+    assert (after.takeovers, after.shown[SID].row.takeovers) == (0, 1)
+    assert after.since_ms > first.since_ms
+
+
+def test_calls_of_a_part_that_is_gone_are_shown_as_they_were_and_as_stale(desk: Desk) -> None:
+    number = ALL_SHARDS.index(call_keys(SID).shard)
+    other = next(
+        sid for sid in map("CA{}".format, range(99)) if call_keys(sid).shard != ALL_SHARDS[number]
+    )
+    desk.parts.store.open(other)
+    before = desk.round().shown
+    desk.blind, desk.fails = frozenset({number}), StoreUnavailable("there", "it is gone")
+    desk.parts.store.hear(SID, 1, "stuck")
+    during = desk.round()
+    assert (during.shown[SID].row.stale, during.shown[SID].row.last) == (True, None)
+    assert during.shown[other] is before[other]
+    assert "it is gone" in during.trouble
+    assert desk.round().shown[SID] is during.shown[SID]
+    desk.blind, desk.fails = frozenset(), None
+    after = desk.round()
+    assert (after.shown[SID].row.stale, events(after), after.trouble) == (False, ["heard"], "")
+
+
+def test_a_journal_that_could_not_be_read_is_read_the_next_time(desk: Desk) -> None:
+    desk.round()
+    taken_over(desk.parts)
+    desk.fails = StoreUnavailable("there", "it is gone")
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            desk.round()
+    desk.fails, desk.loses = None, {SID}
+    lost = desk.round()
+    assert (lost.lines, lost.shown[SID].row.takeovers) == ({}, 0)
+    desk.loses = set()
+    seen = desk.round()
+    assert (events(seen)[-1], seen.shown[SID].row.takeovers) == ("reclaimed", 1)
+
+
+def test_the_lamps_tell_who_works_and_who_looks_after_them(parts: Parts) -> None:
+    vitals = Vitals(Scripts(parts.client))
+
+    def lamps() -> tuple[int, str, str]:
+        told = staffed(vitals, parts.leases)
+        return told.workers, told.watchdog, told.beat
+
+    assert lamps() == (0, "bad", "unknown")
+    vitals.say(VitalSigns("w1@test", queues=CALLS, slots=4, children=4, busy=1))
+    parts.leases.mark_sweep(f"w1@test{UNDERSTUDY}")
+    assert lamps() == (1, "understudy", "unknown")
+    vitals.say(VitalSigns("dog@test", queues=(WATCHDOG,)))
+    assert lamps() == (1, "understudy", "bad")
+    parts.leases.mark_sweep("dog@test")
+    assert lamps() == (1, "ok", "ok")
+    told = staffed(vitals, parts.leases)
+    assert (told.slots, told.busy, told.processes) == (4, 1, 0)
+    vitals.leave("w1@test")
+    vitals.leave("dog@test")

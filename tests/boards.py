@@ -1,0 +1,27 @@
+"""Rows and looks of the board, made without a store."""
+
+from __future__ import annotations
+
+from callflow.board.past import Past
+from callflow.board.reader import Seen, Shown
+from callflow.board.sight import Row
+from callflow.board.staffed import Staffed
+from callflow.call.state import CallState
+from callflow.store.watching import Look, Sight
+
+AT = 1_700_000_000_000
+
+
+def shown(sid: str, fence: int = 0) -> Shown:
+    """The row of a call; another one for another fence."""
+    sight = Sight(
+        call_sid=sid, call_state=CallState.PENDING, created_at=AT, updated_at=AT, fence=fence
+    )
+    row = Row.of(sight, Past(), None)
+    return Shown(row, row.as_json())
+
+
+def seen(*rows: Shown, takeovers: int = 0, at: int = AT) -> Seen:
+    """What a round finds with these rows."""
+    calls = {one.row.call_sid: one for one in rows}
+    return Seen(Look(at, ()), calls, Staffed(), AT, takeovers, None)

@@ -1,0 +1,28 @@
+"""What people did is kept beside the call that it is about, and as long."""
+
+from __future__ import annotations
+
+from callflow.store.audit import MOST_VIEWS, Audit, audit_key
+from callflow.store.script import Scripts
+from tests.parts import SID, Parts
+
+
+def test_what_was_kept_lives_as_long_as_the_call(parts: Parts) -> None:
+    audit = Audit(Scripts(parts.client))
+    parts.store.open(SID)
+    audit.note(SID, "ana", "read")
+    month_ms = 30 * 24 * 3_600_000
+    assert month_ms - 60_000 < parts.client.pttl(audit_key(SID)) <= month_ms
+    parts.store.end(SID, "hung_up")
+    parts.client.pexpire(audit_key(SID).replace(":audit:", ":call:"), 5_000)
+    audit.note(SID, "ana", "read")
+    assert 0 < parts.client.pttl(audit_key(SID)) <= 5_000
+
+
+def test_a_call_that_is_read_all_night_keeps_its_newest_readings(parts: Parts) -> None:
+    audit = Audit(Scripts(parts.client))
+    for number in range(MOST_VIEWS + 300):
+        audit.note(SID, f"p{number}", "read", now_ms=number)
+    lines = audit.of_call(SID)
+    assert MOST_VIEWS <= len(lines) <= MOST_VIEWS + 150
+    assert lines[-1].by == f"p{MOST_VIEWS + 299}"

@@ -1,0 +1,126 @@
+"""What a dispatcher says reaches a caller by webhooks: the next request has it, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from callflow.call import ladder
+from callflow.errors import StoreUnavailable
+from callflow.store.sayings import Sayings
+from tests.acting import Dispatcher, dispatcher, staffed_exchange
+from tests.exchange import Exchange
+from tests.parts import SID, Parts
+
+PHRASE = "The engineer is at the door."
+REPLY = "Please stay inside and keep away from the doors."
+
+
+@pytest.fixture
+def exchange(parts: Parts, redis_url: str, tmp_path: Path) -> Iterator[Exchange]:
+    with staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=1_000) as running:
+        yield running
+
+
+@pytest.fixture
+def ana(exchange: Exchange) -> Iterator[Dispatcher]:
+    with dispatcher(exchange, "ana") as person:
+        yield person
+
+
+def said(exchange: Exchange) -> list[tuple[str, str]]:
+    return [(one.role, one.text) for one in exchange.parts.record().conversation_thread]
+
+
+def test_the_next_request_of_the_line_says_it_and_the_one_after_proves_it(
+    exchange: Exchange, ana: Dispatcher
+) -> None:
+    line = exchange.line()
+    line.arrives()
+    ana.does("say", text=PHRASE, request="p1")
+    with exchange.worker(REPLY):
+        first = line.says(1, "stuck")
+        assert (first.names, first.says) == (["Say", "Redirect"], PHRASE)
+        assert first.target("Redirect") == ("/voice/wait", {"n": "1", "k": "0", "p": "p1"})
+        again = line.says(1, "stuck")
+        assert again.says == PHRASE, "the first answer may have been lost"
+        then = line.follow(first, "Redirect")
+        assert then.says == REPLY
+        assert line.says(2, "yes").says == REPLY
+    record = exchange.parts.record()
+    assert record.sayings == ()
+    assert [one.text for one in record.conversation_thread].count(PHRASE) == 1
+    assert exchange.parts.events().count("said") == 1
+
+
+def test_a_line_that_arrives_elsewhere_says_it_again(exchange: Exchange, ana: Dispatcher) -> None:
+    """The answer that had it was lost with its process, and the carrier asks the fallback."""
+    line = exchange.line()
+    line.arrives()
+    ana.does("say", text=PHRASE)
+    assert line.says(1, "stuck").says == PHRASE
+    fallback = line.post("/voice/fallback", ErrorCode="11200")
+    assert fallback.says == PHRASE
+    assert line.follow(fallback, "Redirect").names == ["Say", "Redirect"]
+    assert exchange.parts.record().sayings == ()
+
+
+def test_a_reply_that_the_fetched_line_did_not_hear_is_said_after_the_phrase(
+    exchange: Exchange, ana: Dispatcher
+) -> None:
+    line = exchange.line()
+    line.arrives()
+    with exchange.worker(REPLY):
+        line.says(1, "stuck")
+    ana.does("say", text=PHRASE)
+    joined = line.post("/voice/join", {"told": 0})
+    assert joined.says == PHRASE
+    onward = line.follow(joined, "Redirect")
+    assert onward.target("Redirect") == ("/voice/wait", {"n": "1", "k": "0"})
+    assert line.follow(onward, "Redirect").says == REPLY
+
+
+def test_a_fetched_line_listens_after_the_phrase(exchange: Exchange, ana: Dispatcher) -> None:
+    line = exchange.line()
+    line.arrives()
+    ana.does("say", text=PHRASE)
+    joined = line.post("/voice/join", {"told": 0})
+    onward = line.follow(joined, "Redirect")
+    assert onward.target("Gather") == ("/voice/turn", {"n": "1"})
+
+
+def test_a_caller_whom_a_human_has_hears_no_phrase(exchange: Exchange, ana: Dispatcher) -> None:
+    line = exchange.line()
+    line.arrives()
+    ana.does("say", text=PHRASE)
+    exchange.parts.store.handovers.accept(SID, ladder.accepted(ladder.fresh("asked"), "CAhuman"))
+    answer = line.says(1, "hello")
+    assert PHRASE not in answer.says
+    assert line.follow(answer, "Redirect").names == ["Say", "Dial"]
+    assert PHRASE not in str(said(exchange))
+
+
+def test_what_was_heard_and_could_not_be_noted_is_noted_later(
+    exchange: Exchange, ana: Dispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The addresses carry it, as they carry what a caller says in an outage."""
+    line = exchange.line()
+    line.arrives()
+    ana.does("say", text=PHRASE, request="p1")
+    answer = line.says(1, "stuck")
+    kept = Sayings.uttered
+    gone = StoreUnavailable("here", "gone")
+
+    def fails(*_: object, **__: object) -> None:
+        raise gone
+
+    monkeypatch.setattr(Sayings, "uttered", fails)
+    answer = line.follow(answer, "Redirect")
+    monkeypatch.setattr(Sayings, "uttered", kept)
+    assert PHRASE not in answer.says
+    assert answer.target("Redirect")[1]["p"] == "p1"
+    with exchange.worker(REPLY):
+        assert PHRASE not in line.follow(answer, "Redirect").says
+    assert exchange.parts.record().sayings == ()

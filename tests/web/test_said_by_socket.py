@@ -1,0 +1,216 @@
+"""What a dispatcher says reaches a caller on a relay socket: at once, and once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from callflow.call.record import Saying
+from callflow.errors import StoreUnavailable
+from callflow.store.keys import SAID_CHANNEL
+from callflow.store.sayings import Sayings
+from tests.acting import Dispatcher, dispatcher, staffed_exchange
+from tests.exchange import RELAY, Exchange
+from tests.parts import SID, Parts
+from tests.relay_socket import Socket, relay
+from tests.waiting import wait_until
+
+PHRASE = "The engineer is at the door."
+REPLY = "Please stay inside and keep away from the doors."
+
+
+@pytest.fixture
+def exchange(parts: Parts, redis_url: str, tmp_path: Path) -> Iterator[Exchange]:
+    with staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=1_000) as running:
+        yield running
+
+
+@pytest.fixture
+def ana(exchange: Exchange) -> Iterator[Dispatcher]:
+    with dispatcher(exchange, "ana") as person:
+        yield person
+
+
+def said(exchange: Exchange) -> list[tuple[str, str]]:
+    return [(one.role, one.text) for one in exchange.parts.record().conversation_thread]
+
+
+def test_a_socket_says_it_at_once_and_once(exchange: Exchange, ana: Dispatcher) -> None:
+    exchange.line(called=RELAY).arrives()
+    with relay(exchange) as socket, exchange.worker(REPLY):
+        socket.setup()
+        socket.says("stuck")
+        assert socket.hears_reply() == REPLY
+        ana.does("say", text=PHRASE, request="p1")
+        ana.does("say", text=PHRASE, request="p1")
+        assert socket.hears_reply() == PHRASE
+        socket.says("thank you")
+        assert socket.hears_reply() == REPLY
+    assert said(exchange).count(("human", PHRASE)) == 1
+
+
+def test_a_phrase_does_not_come_into_the_middle_of_a_reply(
+    exchange: Exchange, ana: Dispatcher
+) -> None:
+    exchange.line(called=RELAY).arrives()
+    with relay(exchange) as socket:
+        socket.setup()
+        socket.says("stuck")
+        wait_until(lambda: exchange.parts.record().heard == 1, "it was not heard")
+        lease = exchange.parts.store.claim(SID, "w@test/1-aa", "c1").lease  # type: ignore[union-attr]
+        exchange.parts.store.note_draft(lease, 1, "Stay ")
+        assert socket.hears()["token"] == "Stay "
+        ana.does("say", text=PHRASE)
+        exchange.parts.store.commit(lease, 1, "Stay inside.")
+        assert [socket.hears()["token"] for _ in range(2)] == ["inside.", PHRASE]
+
+
+def test_while_a_reply_does_not_come_the_phrase_is_said_in_place_of_a_holding_phrase(
+    exchange: Exchange, ana: Dispatcher
+) -> None:
+    exchange.line(called=RELAY).arrives()
+    with relay(exchange) as socket:
+        socket.setup()
+        socket.says("stuck")
+        assert "with you" in socket.hears_reply(), "it does not wait for a reply"
+        ana.does("say", text=PHRASE)
+        assert PHRASE in [socket.hears_reply() for _ in range(3)]
+        with exchange.worker(REPLY):
+            spoken = [socket.hears_reply()]
+            while spoken[-1] != REPLY:
+                spoken.append(socket.hears_reply())
+    assert PHRASE not in spoken
+
+
+def test_what_was_sent_and_could_not_be_noted_is_not_sent_again(
+    parts: Parts, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, failed = Sayings.uttered, list[object]()
+
+    def fails_once(self: Sayings, *named: Any, **more: Any) -> None:
+        if not failed:
+            failed.append(named)
+            raise StoreUnavailable("here", "gone")
+        kept(self, *named, **more)
+
+    def noted() -> bool:
+        parts.client.publish(SAID_CHANNEL, SID)
+        return all(one.until for one in parts.record().sayings)
+
+    monkeypatch.setattr(Sayings, "uttered", fails_once)
+    with (
+        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
+        dispatcher(exchange, "ana") as ana,
+    ):
+        exchange.line(called=RELAY).arrives()
+        with relay(exchange) as socket, exchange.worker(REPLY):
+            socket.setup()
+            ana.does("say", text=PHRASE)
+            assert socket.hears_reply() == PHRASE
+            wait_until(noted, "it is never noted")
+            assert failed
+            socket.says("thank you")
+            assert socket.hears_reply() == REPLY
+
+
+@contextmanager
+def broken(exchange: Exchange, *, until: Callable[[Socket], None]) -> Iterator[None]:
+    """A socket to which something happens, and which then breaks."""
+    with suppress(ConnectionClosed), relay(exchange) as socket:
+        socket.setup()
+        until(socket)
+    yield
+
+
+def test_a_phrase_whose_socket_broke_before_it_was_spoken_is_said_by_the_next(
+    parts: Parts, redis_url: str, tmp_path: Path
+) -> None:
+    with (
+        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
+        dispatcher(exchange, "ana") as ana,
+    ):
+        exchange.line(called=RELAY).arrives()
+
+        def phrase(socket: Socket) -> None:
+            ana.does("say", text=PHRASE)
+            assert socket.hears_reply() == PHRASE
+
+        with broken(exchange, until=phrase), relay(exchange) as socket:
+            socket.setup()
+            assert socket.hears_reply() == PHRASE
+            socket.send(type="info", name="tokensPlayed", value=PHRASE)
+            wait_until(lambda: parts.record().sayings == (), "it is not known to have been heard")
+    assert said(exchange).count(("human", PHRASE)) == 1
+
+
+def test_a_phrase_that_was_spoken_is_not_said_by_the_next_socket(
+    exchange: Exchange, ana: Dispatcher
+) -> None:
+    exchange.line(called=RELAY).arrives()
+
+    def phrase(socket: Socket) -> None:
+        ana.does("say", text=PHRASE)
+        assert socket.hears_reply() == PHRASE
+        wait_until(lambda: [one for one in sayings() if one.until], "it is not noted as sent")
+
+    def over() -> bool:
+        now_ms = exchange.parts.snapshots.now_ms()
+        return all(one.until and one.until < now_ms for one in sayings())
+
+    def sayings() -> tuple[Saying, ...]:
+        return exchange.parts.record().sayings
+
+    with broken(exchange, until=phrase), exchange.worker(REPLY):
+        wait_until(over, "time stands still")
+        with relay(exchange) as socket:
+            socket.setup()
+            socket.says("hello")
+            assert socket.hears_reply() == REPLY
+
+
+def test_a_phrase_that_was_dropped_when_the_caller_spoke_into_the_reply_is_said_after_it(
+    parts: Parts, redis_url: str, tmp_path: Path
+) -> None:
+    """The carrier drops all that it has not begun to say."""
+    with (
+        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
+        dispatcher(exchange, "ana") as ana,
+        exchange.worker(REPLY),
+    ):
+        exchange.line(called=RELAY).arrives()
+        with relay(exchange) as socket:
+            socket.setup()
+            socket.says("stuck")
+            assert socket.hears_reply() == REPLY
+            ana.does("say", text=PHRASE)
+            assert socket.hears_reply() == PHRASE
+            socket.send(
+                type="interrupt", utteranceUntilInterrupt="Please", durationUntilInterruptMs=90
+            )
+            socket.says("what")
+            assert sorted((socket.hears_reply(), socket.hears_reply())) == sorted((REPLY, PHRASE))
+
+
+def test_a_caller_who_speaks_into_it_does_not_hear_it_again(
+    parts: Parts, redis_url: str, tmp_path: Path
+) -> None:
+    with (
+        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
+        dispatcher(exchange, "ana") as ana,
+    ):
+        exchange.line(called=RELAY).arrives()
+        with relay(exchange) as socket:
+            socket.setup()
+            ana.does("say", text=PHRASE)
+            assert socket.hears_reply() == PHRASE
+            socket.send(type="interrupt", utteranceUntilInterrupt="The", durationUntilInterruptMs=9)
+            with exchange.worker(REPLY):
+                for said_by_caller in ("what", "i see"):
+                    socket.says(said_by_caller)
+                    assert socket.hears_reply() == REPLY
+            assert parts.record().sayings == ()
