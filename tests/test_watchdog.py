@@ -13,9 +13,10 @@ from callflow.call.state import CallState
 from callflow.celery import CALLS
 from callflow.store.embedded import EmbeddedServer
 from callflow.store.keys import EPOCH, SWEPT, call_keys
+from callflow.store.leases import Leases
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
-from callflow.store.script import connect
+from callflow.store.script import Scripts, connect
 from callflow.watchdog import Sweep
 from tests.parts import SID, TIMING, Parts
 
@@ -108,6 +109,24 @@ def test_after_a_restart_of_the_server_absence_proves_nothing_for_a_while(
         nearly = first + TIMING.resubscribe_ms - 1
         assert not parts.leases.look(now_ms=nearly).presence_counts
         assert parts.leases.look(now_ms=nearly + 1).presence_counts
+
+
+def test_a_restart_of_the_server_is_noticed_before_anybody_dies_after_it(
+    own_server: EmbeddedServer,
+) -> None:
+    with connect(own_server.url) as client:
+        parts = Parts(client)
+        _believe_presence(parts)
+        own_server.restart()
+        noticed = parts.snapshots.now_ms()
+        assert Leases(Scripts(client), TIMING).look(now_ms=noticed).suspects == ()
+
+        _claimed_by(parts, DEAD)
+        later = noticed + TIMING.resubscribe_ms
+        assert later >= _after(parts, TIMING.overdue_ms)
+        found = parts.leases.look(now_ms=later)
+        assert found.suspects
+        assert found.presence_counts
 
 
 def test_many_sweeps_at_once_take_a_call_back_once(parts: Parts, lease: Lease) -> None:

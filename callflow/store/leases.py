@@ -14,6 +14,7 @@ of the node that stamped it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,9 @@ RING_REWAKE_MS = 2_000
 """A due ring that was given to a sweep and not moved on for so long has lost its message."""
 
 EPOCH_TTL_S = 7 * 24 * 3600
+
+LIFE_EVERY_S = 1.0
+"""How often it is looked whether the server is another than it was."""
 
 UNDERSTUDY_AFTER_MS = 1_000
 """With no sweep for so long, any worker's parent process sweeps in the watchdog's stead."""
@@ -88,6 +92,7 @@ class Leases:
         self._scripts = scripts
         self._client = scripts.client
         self._timing = timing
+        self._life_at = float("-inf")
         # One where one server has them all; one with each shard, so wherever there is a node left.
         spread = isinstance(self._client, Cluster)
         self._marks = tuple(shard.swept for shard in ALL_SHARDS) if spread else (SWEPT,)
@@ -127,7 +132,8 @@ class Leases:
         return known
 
     def look(self, *, now_ms: int | None = None) -> Findings:
-        """One look over all shards: one pipelined request, a second where a beat is overdue.
+        """One look over all shards: one pipelined request, a second where a beat is overdue, and
+        once a second.
 
         Where one node of a cluster is gone the calls of the others are looked after all the same.
         """
@@ -150,12 +156,13 @@ class Leases:
         failure = next((one for one in told if isinstance(one, StoreError)), None)
         now = int(found[0][0])
         overdue = {sid: int(at) for at, flat, *_ in found for sid in flat[::2]}
+        counts = self._presence_counts(now) if overdue or self._life_is_due() else True
         return Findings(
             suspects=self._suspects(overdue),
             unclaimed=tuple(sid for _, _, lost, *_ in found for sid in lost),
             abandoned=tuple(sid for _, _, _, gone, _ in found for sid in gone),
             rings=tuple(sid for *_, due in found for sid in due),
-            presence_counts=self._presence_counts(now) if overdue else True,
+            presence_counts=counts or not overdue,
             failure=failure,
         )
 
@@ -243,7 +250,13 @@ class Leases:
             if worker != "null"
         )
 
+    def _life_is_due(self) -> bool:
+        """A failover is noticed when it happens, and not with the first death after it: that one
+        would wait for as long as its absence proves nothing."""
+        return time.monotonic() - self._life_at > LIFE_EVERY_S
+
     def _presence_counts(self, now_ms: int) -> bool:
+        self._life_at = time.monotonic()
         with translated(self._scripts.where):
             try:
                 life, age_ms = self._life()
