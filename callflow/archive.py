@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from callflow.call.deadline import Timing
-from callflow.errors import CallflowError
-from callflow.records.keeping import Keeping
+from callflow.errors import CallflowError, StoreError, StoreUnavailable
+from callflow.records.failure import RecordRefused
+from callflow.records.keeping import ERASED_TOGETHER, Keeping
 from callflow.store.script import Client, Scripts
 from callflow.store.unarchived import Settled, Unarchived, WholeCall
 
@@ -48,7 +49,14 @@ class NotArchived(CallflowError):
 
     def __init__(self, call_sid: str, error: Exception) -> None:
         self.call_sid = call_sid
-        super().__init__(f"call {call_sid} cannot be kept for good: {type(error).__name__}")
+        # Of others the name alone: what they say may show what people said.
+        cause = str(error) if isinstance(error, StoreError) else type(error).__name__
+        if isinstance(error, RecordRefused):
+            cause = error.cause
+        super().__init__(
+            f"call {call_sid} cannot be kept for good: {cause}; its keys stay where they are, and "
+            f"other calls are kept: see `callflow calls show {call_sid}`"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +94,37 @@ class Archive:
         for batch in _batches(waiting.calls):
             if time.monotonic() > give_up:
                 break
-            found = self.unarchived.read(batch)
-            for whole in found:
+            for whole in self._read(batch, failures):
                 kept += self._kept(whole, failures)
-            for call_sid in {*batch} - {whole.call_sid for whole in found}:
-                # A failover has taken the record, or its end: it must not be found by every round.
-                self.unarchived.settle(call_sid, "")
         supplemented = self._later(waiting.again, failures) if waiting.again else 0
-        erased = self._erase(waiting.now_ms)
+        erased = self._erase(waiting.now_ms, give_up)
         if failures:
             raise failures[0]
         return Archived(len(kept), supplemented, erased, left=waiting.count - len(kept))
+
+    def _read(self, call_sids: Sequence[str], failures: list[CallflowError]) -> Sequence[WholeCall]:
+        """Those of them that are complete and can be read."""
+        try:
+            found = self.unarchived.read(call_sids)
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if len(call_sids) == 1:
+                failures.append(NotArchived(call_sids[0], error))
+                return []
+            return [one for call_sid in call_sids for one in self._read([call_sid], failures)]
+        for call_sid in {*call_sids} - {whole.call_sid for whole in found}:
+            # A failover has taken the record, or its end: it must not be found by every round.
+            self.unarchived.settle(call_sid, "")
+        return found
 
     def _kept(self, whole: WholeCall, failures: list[CallflowError]) -> list[str]:
         """Its CallSid, where the lasting store has it now."""
         try:
             self._keep(whole)
+        except RecordRefused as error:
+            failures.append(NotArchived(whole.call_sid, error))
+            return []
         except CallflowError:
             raise
         except Exception as error:
@@ -119,13 +142,14 @@ class Archive:
     def _complete(self, whole: WholeCall) -> Complete:
         from callflow.records.complete import Complete
 
-        chunks = whole.fields.get("retrieved_sop_chunks") or ()
+        fields = whole.fields()
+        chunks = fields.get("retrieved_sop_chunks") or ()
         procedures = {chunk["sop"]: chunk["version"] for chunk in chunks}
         versions: dict[str, Any] = {**self.answered_by, "procedures": procedures}
         return Complete(
             whole.call_sid,
-            whole.fields,
-            whole.thread,
+            fields,
+            whole.thread(),
             whole.lines,
             whole.views,
             versions,
@@ -144,18 +168,22 @@ class Archive:
         ]
         added = 0
         for batch in _batches(grown):
-            for whole in self.unarchived.read(batch):
+            for whole in self._read(batch, failures):
                 added += len(self._kept(whole, failures))
         return added
 
-    def _erase(self, now_ms: int) -> int:
+    def _erase(self, now_ms: int, give_up: float) -> int:
+        """At least one transaction, so that there is an end to it, and then as many as there is
+        time for."""
         if self.keep_days is None:
             return 0
-        old = self.records.older_than(now_ms - self.keep_days * DAY_MS)
-        if not old:
-            return 0
-        why = f"older than {self.keep_days} days"
-        return len(self.records.erase(old, by=RETENTION, why=why).calls)
+        before_ms, why = now_ms - self.keep_days * DAY_MS, f"older than {self.keep_days} days"
+        count = 0
+        while old := self.records.older_than(before_ms, ERASED_TOGETHER):
+            count += len(self.records.erase(old, by=RETENTION, why=why).calls)
+            if time.monotonic() > give_up:
+                break
+        return count
 
 
 def _batches(call_sids: Sequence[str]) -> list[Sequence[str]]:

@@ -42,7 +42,7 @@ class NothingAsked(CallflowError):
 def opened() -> Records:
     """The records of this deployment: those that the settings name, or those of a local stack.
 
-    Raises SettingsError where there are none.
+    Raises SettingsError where they have no place.
     """
     from callflow import bootstrap
     from callflow.errors import SettingsError
@@ -61,6 +61,14 @@ def opened() -> Records:
     return Records.open(keeping.url, keeping.key)
 
 
+def _kept() -> Records:
+    """The same where something was kept: a database that is made by a person who looks, the
+    archiver may not be able to open. Raises NothingKept."""
+    records = opened()
+    records.database.need()
+    return records
+
+
 def ls(
     since: Since = None,
     until: Until = None,
@@ -75,7 +83,7 @@ def ls(
 
     from callflow.records.reading import ls as listed
 
-    found = listed(opened(), _wanted(since, until, site, outcome, text), limit)
+    found = listed(_kept(), _wanted(since, until, site, outcome, text), limit)
     if as_json:
         screen.line(json.dumps([asdict(row) for row in found], ensure_ascii=False))
         return
@@ -100,7 +108,7 @@ def show(
     from callflow.records.reading import find
     from callflow.store.journal import JournalEntry
 
-    found = find(opened(), call_sid)
+    found = find(_kept(), call_sid)
     if as_json:
         screen.line(json.dumps(found.as_dict(), ensure_ascii=False))
     elif found.erasure is not None:
@@ -129,7 +137,7 @@ def export(
     from callflow.records.reading import each
     from callflow.understanding.private import redacted, told_in
 
-    for found in each(opened(), _wanted(since, until, site, outcome, text)):
+    for found in each(_kept(), _wanted(since, until, site, outcome, text)):
         one = found.as_dict()
         shown = one if plain else redacted(one, told_in(one["record"]))
         screen.line(json.dumps(shown, ensure_ascii=False))
@@ -149,7 +157,7 @@ def verify(
     """Read the whole chain; exit 1 where it was changed, and name the call and the entry."""
     from callflow.records.verifying import verify as walked
 
-    verdict = walked(opened(), known_head=None if head is None else _head(head))
+    verdict = walked(_kept(), known_head=None if head is None else _head(head))
     if as_json:
         _verdict_as_json(verdict)
     else:
@@ -175,6 +183,7 @@ def _verdict_as_json(verdict: Verdict) -> None:
         "entries": verdict.entries,
         "erased": verdict.erased,
         "sealed": verdict.sealed,
+        "unsealed": verdict.unsealed,
         "head": f"{verdict.head.position}:{verdict.head.hash}",
     }
     screen.line(json.dumps(told))
@@ -183,12 +192,15 @@ def _verdict_as_json(verdict: Verdict) -> None:
 def _print_verdict(verdict: Verdict) -> None:
     for fault in verdict.faults:
         screen.page(screen.text(fault.sentence, "bold red"))
+    key = "sealed with the key" if verdict.sealed else "without a key: see CALLFLOW_RECORDS_KEY"
+    if verdict.holds and 0 < verdict.unsealed < verdict.rows:
+        key = f"rows 1–{verdict.unsealed} have no code"
     told = (
         "the chain holds" if verdict.holds else "the chain was changed",
         screen.counted(verdict.rows, "row"),
         screen.counted(verdict.entries, "entry", "entries"),
         f"{verdict.erased} erased" if verdict.erased else "",
-        "sealed with the key" if verdict.sealed else "without a key: see CALLFLOW_RECORDS_KEY",
+        key,
         f"head {verdict.head.position}:{verdict.head.hash}",
     )
     screen.page(screen.text(screen.sentence(told)))
@@ -216,7 +228,7 @@ def erase(
 
     if not call_sids and number is None and older_than is None:
         raise NothingAsked
-    records = opened()
+    records = _kept()
     chosen = records_erase.chosen(records, call_sids or (), number, older_than)
     done = records.erase(chosen, by=by, why=why)
     if as_json:

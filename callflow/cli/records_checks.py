@@ -49,6 +49,8 @@ def checks() -> Iterator[Check]:
     if waiting.count:
         told += f", the first for {waiting.oldest_ms / 1000:.0f} s"
     way_out = "see the log of the watchdog worker: it tells why" if late else ""
+    if late and waiting.calls:
+        way_out += f"; the first is {waiting.calls[0]}"
     yield Check("archive", Grade.FAILURE if late else Grade.OK, told, way_out)
 
     from callflow.records.records import Records
@@ -57,12 +59,19 @@ def checks() -> Iterator[Check]:
     try:
         records = Records.open(keeping.url, keeping.key, longest_s=LONGEST_S)
         hours, found = last_tests(records)
+        yield _place(records)
     except RecordsError as error:
         yield Check("records", Grade.FAILURE, str(error))
         return
-    yield Check("records", Grade.OK, f"they last in {records.database.where}")
     if found:
         yield _test_calls(hours, found)
+
+
+def _place(records: Records) -> Check:
+    where = records.database.where
+    if not records.database.holds_any():
+        return Check("records", Grade.OK, f"nothing is kept yet in {where}: no call has ended")
+    return Check("records", Grade.OK, f"they last in {where}")
 
 
 def _nowhere(waiting: int) -> Check:

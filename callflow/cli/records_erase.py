@@ -59,8 +59,9 @@ def _with_number(records: Records, number: str) -> list[str]:
 
 
 def _same(one: str, other: str) -> bool:
-    """True for one telephone, with and without the country it is in."""
+    """True for one telephone, with and without the country it is in, and with whatever was keyed
+    before and after it."""
     if len(other) < LEAST_DIGITS:
         return False
     length = min(len(one), len(other), COMPARED)
-    return one[-length:] == other[-length:]
+    return one[-length:] == other[-length:] or (length == COMPARED and one[-length:] in other)

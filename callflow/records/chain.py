@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, exists, insert, select, update
 
-from callflow.records.canonical import canonical, digest, seal
+from callflow.records.canonical import canonical, digest, same, seal
 from callflow.records.complete import Entry
+from callflow.records.failure import SealBroken
 from callflow.records.schema import ENTRIES, HEAD, HEADER, LINKS
 
 
@@ -72,7 +73,12 @@ def read_head(connection: Connection) -> Head:
 def append(
     connection: Connection, head: Head, draft: Draft, kept_at: int, key: bytes | None
 ) -> Head:
-    """Add a row behind `head`, which is locked. Returns the new end."""
+    """Add a row behind `head`, which is locked. Returns the new end.
+
+    Raises SealBroken where that end is not one that this key has sealed: whoever made it could
+    otherwise have the row to come bear it out. A key may be set later, over rows without any code.
+    """
+    _demand_seal(connection, head, key)
     position = head.position + 1
     rows = list(_chained(first_of(draft.call_sid, position), draft.entries))
     last = rows[-1]["hash"] if rows else first_of(draft.call_sid, position)
@@ -95,6 +101,22 @@ def append(
     moved = {"position": position, "hash": after.hash, "mac": after.mac}
     connection.execute(update(HEAD).where(HEAD.c.id == 1).values(**moved))
     return after
+
+
+def _demand_seal(connection: Connection, head: Head, key: bytes | None) -> None:
+    where = connection.engine.url.render_as_string(hide_password=True)
+    expected = seal(key, head.hash)
+    if head.mac is None:
+        coded = select(exists().where(LINKS.c.mac.is_not(None)))
+        if expected is not None and connection.execute(coded).scalar_one():
+            told = "its end has no keyed code, and rows before it have one"
+            raise SealBroken(where, head.position, told)
+    elif expected is None:
+        told = "its end has a keyed code, and CALLFLOW_RECORDS_KEY is not set here"
+        raise SealBroken(where, head.position, told)
+    elif not same(expected, head.mac):
+        told = "the keyed code of its end is not of CALLFLOW_RECORDS_KEY"
+        raise SealBroken(where, head.position, told)
 
 
 def _chained(before: str, entries: Iterable[Entry]) -> Iterable[dict[str, Any]]:

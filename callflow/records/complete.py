@@ -53,25 +53,30 @@ class Complete:
         return [
             Entry(VERSIONS, canonical(self.versions)),
             Entry(FIELDS, canonical(self.fields)),
-            *self.said(0),
+            *self.said(),
             *_written(LINE, self.lines),
             *_written(VIEW, self.views),
             Entry(TIMINGS, canonical(self.timings())),
         ]
 
-    def said(self, after: int) -> Iterator[Entry]:
-        """What was said, but for so much of it."""
-        return (Entry(SAID, canonical(one)) for one in self.thread[after:])
+    def said(self) -> Iterator[Entry]:
+        """What was said."""
+        return (Entry(SAID, canonical(one)) for one in self.thread)
 
     def since(self, stored: Sequence[Entry]) -> list[Entry]:
-        """What is not among the entries that are stored of it."""
-        fields = [entry.body for entry in stored if entry.kind == FIELDS]
-        now = canonical(self.fields)
-        changed = [Entry(FIELDS, now)] if fields[-1:] != [now] else []
-        count = sum(entry.kind == SAID for entry in stored)
+        """What is not among the entries that are stored of it: told by what they hold, since a
+        failover may take words back, and others are said in their place."""
+        last = {entry.kind: entry for entry in stored}
+        fields, timings = (
+            [one] if last.get(one.kind) != one else []
+            for one in (
+                Entry(FIELDS, canonical(self.fields)),
+                Entry(TIMINGS, canonical(self.timings())),
+            )
+        )
         known = set(stored)
-        lines = [*_written(LINE, self.lines), *_written(VIEW, self.views)]
-        return [*changed, *self.said(count), *(one for one in lines if one not in known)]
+        grows = [*self.said(), *_written(LINE, self.lines), *_written(VIEW, self.views)]
+        return [*fields, *(one for one in grows if one not in known), *timings]
 
     def timings(self) -> dict[str, int | None]:
         """How long it took, and how long people waited."""

@@ -10,10 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.pool import NullPool
 
-from callflow.records.failure import DriverMissing, RecordsError, RecordsUnavailable
+from callflow.records.failure import (
+    DriverMissing,
+    NothingKept,
+    RecordRefused,
+    RecordsError,
+    RecordsUnavailable,
+)
 from callflow.records.schema import STEPS, refuse_newer, step_up, version_of
 
 CONNECT_TIMEOUT_S = 3
@@ -27,8 +39,9 @@ class Database:
     """A place for records. Threads may share it; each transaction has a connection of its own.
 
     `longest_s`: a connection that is older is cut, so that nobody waits for ever for a server that
-    is frozen; None for a person who waits for all records. Its tables are brought up to date at
-    first use. All raise RecordsUnavailable, RecordsTooNew and DriverMissing.
+    is frozen; None for a person who waits for all records. Who writes first makes the tables, and
+    owns them: a reader who did could lock the archiver out. All raise RecordsUnavailable,
+    RecordsTooNew, DriverMissing, and RecordRefused for what the database cannot do or hold.
     """
 
     def __init__(self, url: str, longest_s: float | None = None) -> None:
@@ -79,34 +92,62 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One consistent look."""
-        self._prepare()
+        """One consistent look. Raises NothingKept where nobody has written yet."""
+        self.need()
         with self._transaction(writes=False) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One transaction: all of it is stored when the block has ended, or nothing."""
-        self._prepare()
+        self._prepare(make=True)
         with self._transaction(writes=True) as connection:
             yield connection
 
-    def _prepare(self) -> None:
+    def holds_any(self) -> bool:
+        """False where nobody has written yet; nothing is made."""
+        try:
+            self.need()
+        except NothingKept:
+            return False
+        return True
+
+    def need(self) -> None:
+        """Raise NothingKept where nobody has written yet; nothing is made."""
+        self._prepare(make=False)
+
+    def _prepare(self, *, make: bool) -> None:
+        if self._file is not None:
+            self._find_file(Path(self._file), make=make)
         if self._ready:
             return
-        if self._file is not None:
-            self._make_file(Path(self._file))
+        try:
+            self._step_up(make=make)
+        except RecordRefused as error:
+            # No right to make tables, or no database: that is no single record's.
+            raise RecordsUnavailable(self.where, error.cause) from error
+        self._ready = True
+
+    def _step_up(self, *, make: bool) -> None:
         with self._transaction(writes=False) as connection:
             version = version_of(connection)
         refuse_newer(self.where, version)
+        if version == 0 and not make:
+            raise NothingKept(self.where)
         if version < len(STEPS):
             with self._transaction(writes=True) as connection:
                 step_up(connection, self.where)
-        self._ready = True
 
-    def _make_file(self, path: Path) -> None:
+    def _find_file(self, path: Path, *, make: bool) -> None:
         """What callers said is for the owner of the file alone; SQLite would let all read it."""
         try:
+            if path.exists():
+                return
+            # Or it was put away since it was found.
+            self._ready = False
+            if not make:
+                path.parent.stat()
+                raise NothingKept(self.where)
             path.touch(mode=0o600, exist_ok=True)
         except OSError as error:
             raise RecordsUnavailable(self.where, error.strerror or str(error)) from error
@@ -132,13 +173,17 @@ class Database:
         try:
             yield
         except DBAPIError as error:
+            gone = isinstance(error, (OperationalError, InterfaceError))
+            if not (gone or error.connection_invalidated):
+                raise RecordRefused(self.where, type(error.orig).__name__) from error
             # Its first line: what follows may show values.
             first = str(error.orig).strip().splitlines()
             raise RecordsUnavailable(
                 self.where, first[0] if first else "no reason given"
             ) from error
         except SQLAlchemyError as error:
-            raise RecordsUnavailable(self.where, type(error).__name__) from error
+            # Its name alone: what it says may show values.
+            raise RecordRefused(self.where, type(error).__name__) from error
 
 
 def _begin(connection: Connection) -> None:

@@ -25,6 +25,44 @@ class RecordsUnavailable(RecordsError):
         )
 
 
+class RecordRefused(RecordsError):
+    """It answers, and does not take this: something in one record that it cannot hold. Others can
+    be kept."""
+
+    def __init__(self, where: str, cause: str) -> None:
+        self.cause = cause
+        super().__init__(
+            where,
+            f"refused it: {cause}; see its own log, and `callflow records verify`. Nothing of it "
+            "was stored",
+        )
+
+
+class NothingKept(RecordsError):
+    """There is no record, and there never was one: whoever reads does not make the tables."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            where,
+            "holds nothing: nothing is kept yet. The first complete call that the watchdog worker "
+            "archives makes it; see `callflow doctor` where one should have",
+        )
+
+
+class SealBroken(RecordsError):
+    """The end of the chain is not borne out by the key: nothing is added to what may be forged."""
+
+    def __init__(self, where: str, position: int, found: str) -> None:
+        self.position = position
+        super().__init__(
+            where,
+            f"gets no further row: {found} (row {position}), and what is added must not bear out "
+            "a forgery. Set CALLFLOW_RECORDS_KEY as it was when that row was kept, in every "
+            "process; if it was, keep this database for whoever looks into it, and put back a copy "
+            "or name an empty one in CALLFLOW_RECORDS_URL. See `callflow records verify`",
+        )
+
+
 class RecordsTooNew(RecordsError):
     """A newer release of callflow has changed its tables."""
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+ERASED_TOGETHER: Final = 25
+"""Calls that one transaction erases: others wait for the end of the chain meanwhile, and a server
+that is far away has to answer six times for each."""
 
 
 @dataclass(frozen=True, slots=True)

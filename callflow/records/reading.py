@@ -13,7 +13,7 @@ from callflow.records.canonical import canonical
 from callflow.records.complete import ERASED, FIELDS, LINE, SAID, TIMINGS, VERSIONS, VIEW
 from callflow.records.failure import NotRecorded
 from callflow.records.records import Records
-from callflow.records.schema import ENTRIES, ERASURE, HEADER, LINKS, RECORD
+from callflow.records.schema import ENTRIES, ERASURE, HEADER, LINKS, STANDS
 
 BATCH = 100
 
@@ -33,7 +33,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a record is found by; all None but its place where it was erased."""
+    """What a record is found by; all None but its place where it was erased. Its place is that of
+    the record, or of the last supplement that changed what it is found by."""
 
     call_sid: str
     position: int
@@ -54,7 +55,8 @@ class Row:
 class Whole:
     """One record with its supplements. `rows` are their places in the chain; `erasure` tells when
     it was erased, by whom and why, and then all else is empty. The lines of `journal` have their
-    ids; `views` tell who read it."""
+    ids; `views` tell who read it. `thread` is in the order in which it was said: after a failover
+    it holds the words that were taken back, and those that were said in their place."""
 
     row: Row
     rows: tuple[Mapping[str, Any], ...]
@@ -70,7 +72,7 @@ class Whole:
         """The same for JSON; this form is kept from release to release."""
         return {
             "call_sid": self.row.call_sid,
-            "kept_at": self.row.kept_at,
+            "kept_at": self.rows[0]["kept_at"],
             "record": {**self.fields, "conversation_thread": list(self.thread)},
             "journal": list(self.journal),
             "views": list(self.views),
@@ -83,8 +85,10 @@ class Whole:
 
 def ls(records: Records, wanted: Wanted, most: int = 100) -> list[Row]:
     """Records that are wanted, the newest end first; erased ones where nothing is asked for that
-    only their content could tell. Raises RecordsUnavailable."""
+    only their content could tell; none where nothing is kept yet. Raises RecordsUnavailable."""
     found: list[Row] = []
+    if not records.database.holds_any():
+        return found
     with records.database.reading() as connection:
         for row in _rows(connection, wanted, newest_first=True):
             found.append(row)
@@ -95,6 +99,8 @@ def ls(records: Records, wanted: Wanted, most: int = 100) -> list[Row]:
 
 def find(records: Records, call_sid: str) -> Whole:
     """One record. Raises NotRecorded, and RecordsUnavailable."""
+    if not records.database.holds_any():
+        raise NotRecorded(call_sid)
     with records.database.reading() as connection:
         for row in _rows(connection, Wanted(call_sid=call_sid), newest_first=False):
             return _whole(connection, row)
@@ -104,6 +110,8 @@ def find(records: Records, call_sid: str) -> Whole:
 def each(records: Records, wanted: Wanted) -> Iterator[Whole]:
     """All records that are wanted, in the order in which they were kept; read one by one, so that
     as many as there are may be exported. Raises RecordsUnavailable."""
+    if not records.database.holds_any():
+        return
     with records.database.reading() as connection:
         for row in _rows(connection, wanted, newest_first=False):
             yield _whole(connection, row)
@@ -113,7 +121,7 @@ def _rows(connection: Connection, wanted: Wanted, *, newest_first: bool) -> Iter
     order = LINKS.c.position.desc() if newest_first else LINKS.c.position
     last: int | None = None
     while True:
-        query = select(LINKS).where(LINKS.c.kind == RECORD, *_where(wanted)).order_by(order)
+        query = select(LINKS).where(STANDS, *_where(wanted)).order_by(order)
         if last is not None:
             further = LINKS.c.position < last if newest_first else LINKS.c.position > last
             query = query.where(further)
@@ -196,13 +204,21 @@ def _whole(connection: Connection, row: Row) -> Whole:
         rows,
         # The last one holds all of them as they were in the end.
         fields=bodies.get(FIELDS, [{}])[-1],
-        thread=tuple(bodies.get(SAID, ())),
+        thread=_in_order(bodies.get(SAID, ())),
         journal=tuple(bodies.get(LINE, ())),
         views=tuple(bodies.get(VIEW, ())),
         versions=bodies.get(VERSIONS, [{}])[0],
-        timings=bodies.get(TIMINGS, [{}])[0],
+        timings=bodies.get(TIMINGS, [{}])[-1],
         erasure=_told(bodies) if erasures else None,
     )
+
+
+def _in_order(said: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """Each thing that was said once, as it was known last: what was heard of it may come later."""
+    known: dict[str, Mapping[str, Any]] = {}
+    for one in said:
+        known[canonical({key: one[key] for key in one if key != "heard"})] = one
+    return tuple(sorted(known.values(), key=lambda one: int(one["at"])))
 
 
 def _told(bodies: Mapping[str, list[Any]]) -> Mapping[str, Any]:

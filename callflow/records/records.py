@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
 from callflow.records.canonical import canonical
 from callflow.records.chain import Draft, Head, append, lock_head
 from callflow.records.complete import ERASED, Complete, Entry
 from callflow.records.database import Database
-from callflow.records.schema import ENTRIES, ERASURE, HEADER, LINKS, RECORD, SUPPLEMENT
+from callflow.records.keeping import ERASED_TOGETHER
+from callflow.records.schema import ENTRIES, ERASURE, HEADER, LINKS, RECORD, STANDS, SUPPLEMENT
 
 
 class Kept(StrEnum):
@@ -41,7 +42,9 @@ class Records:
     """The records in one database. Threads may share it; each thing it does is one transaction.
 
     All raise RecordsUnavailable when the database cannot be used: whether the transaction happened
-    is then unknown, and asking again is safe. `key` seals the chain; `clock_ms` is for tests.
+    is then unknown, and asking again is safe. What adds to the chain raises SealBroken where its
+    end is not sealed with `key`, and RecordRefused for what the database cannot hold. `clock_ms`
+    is for tests.
     """
 
     def __init__(
@@ -64,7 +67,8 @@ class Records:
         return cls(Database(url, longest_s), key)
 
     def keep(self, call: Complete) -> Kept:
-        """Store a call, whole and once; what is new since it was stored becomes a supplement."""
+        """Store a call, whole and once; what is new since it was stored becomes a supplement,
+        which is found by what the call is now."""
         with self.database.writing() as connection:
             head = lock_head(connection)
             rows = _rows_of(connection, call.call_sid)
@@ -79,7 +83,12 @@ class Records:
             more = call.since(stored)
             if not more:
                 return Kept.KNOWN
-            draft = Draft(SUPPLEMENT, call.call_sid, call.through, more)
+            found_by = call.header()
+            last = next(row for row in reversed(rows) if row.began_at is not None)
+            changed = any(getattr(last, name) != found_by[name] for name in HEADER)
+            draft = Draft(
+                SUPPLEMENT, call.call_sid, call.through, more, found_by if changed else {}
+            )
             append(connection, head, draft, self._clock_ms(), self.key)
             return Kept.SUPPLEMENTED
 
@@ -90,25 +99,34 @@ class Records:
             .where(LINKS.c.call_sid.in_(call_sids), LINKS.c.kind != ERASURE)
             .order_by(LINKS.c.position)
         )
+        if not self.database.holds_any():
+            return {}
         with self.database.reading() as connection:
             return {row.call_sid: row.through for row in connection.execute(query)}
 
     def erase(self, call_sids: Sequence[str], *, by: str, why: str) -> Erased:
         """Take away all content of these calls: what was said, what is known of them, their
         journals. What stays is that each was kept, and when it was erased, by whom and why. Those
-        that are not kept, or erased already, are left out."""
+        that are not kept, or erased already, are left out.
+
+        So many as ERASED_TOGETHER are one transaction; in between others add to the chain. After an
+        error some of them may be erased: ask again. Raises NothingKept where there is no record.
+        """
+        self.database.need()
         done: list[str] = []
         count = 0
-        with self.database.writing() as connection:
-            head = lock_head(connection)
-            for call_sid in dict.fromkeys(call_sids):
-                rows = _rows_of(connection, call_sid)
-                if not rows or any(row.kind == ERASURE for row in rows):
-                    continue
-                positions = [row.position for row in rows]
-                head, gone = self._erase(connection, head, call_sid, positions, by, why)
-                done.append(call_sid)
-                count += gone
+        asked = list(dict.fromkeys(call_sids))
+        for start in range(0, len(asked), ERASED_TOGETHER):
+            with self.database.writing() as connection:
+                head = lock_head(connection)
+                for call_sid in asked[start : start + ERASED_TOGETHER]:
+                    rows = _rows_of(connection, call_sid)
+                    if not rows or any(row.kind == ERASURE for row in rows):
+                        continue
+                    positions = [row.position for row in rows]
+                    head, gone = self._erase(connection, head, call_sid, positions, by, why)
+                    done.append(call_sid)
+                    count += gone
         return Erased(tuple(done), count)
 
     def _erase(
@@ -132,10 +150,12 @@ class Records:
         """Calls that ended before that moment and are not erased, the oldest first."""
         query = (
             select(LINKS.c.call_sid)
-            .where(LINKS.c.kind == RECORD, LINKS.c.ended_at < ended_before_ms)
+            .where(STANDS, LINKS.c.ended_at < ended_before_ms)
             .order_by(LINKS.c.ended_at)
             .limit(most)
         )
+        if not self.database.holds_any():
+            return []
         with self.database.reading() as connection:
             return list(connection.execute(query).scalars())
 
@@ -143,15 +163,17 @@ class Records:
         """When each lift's last good test call ended, ms, by the id of its site."""
         query = (
             select(LINKS.c.site, func.max(LINKS.c.ended_at))
-            .where(LINKS.c.kind == RECORD, LINKS.c.test.is_(True))
+            .where(STANDS, LINKS.c.test.is_(True))
             .group_by(LINKS.c.site)
         )
+        if not self.database.holds_any():
+            return {}
         with self.database.reading() as connection:
             return {str(site): int(at) for site, at in connection.execute(query)}
 
 
-def _rows_of(connection: Connection, call_sid: str) -> Sequence[Any]:
-    query = select(LINKS.c.position, LINKS.c.kind).where(LINKS.c.call_sid == call_sid)
+def _rows_of(connection: Connection, call_sid: str) -> Sequence[Row[Any]]:
+    query = select(LINKS).where(LINKS.c.call_sid == call_sid)
     return connection.execute(query.order_by(LINKS.c.position)).all()
 
 

@@ -20,8 +20,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
+    exists,
     insert,
     inspect,
+    or_,
     select,
     text,
     update,
@@ -79,6 +82,18 @@ Index(
     sqlite_where=_IS_RECORD,
     postgresql_where=_IS_RECORD,
 )
+
+_LATER = LINKS.alias("later")
+STANDS = and_(
+    or_(LINKS.c.kind == RECORD, LINKS.c.began_at.is_not(None)),
+    ~exists().where(
+        _LATER.c.call_sid == LINKS.c.call_sid,
+        _LATER.c.position > LINKS.c.position,
+        _LATER.c.began_at.is_not(None),
+    ),
+)
+"""Meets one row of each call: the last that says what it is found by. That is the record, or a
+supplement that changed it: after a failover a call may have ended twice."""
 
 ENTRIES = Table(
     "callflow_entries",

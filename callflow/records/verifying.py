@@ -2,8 +2,9 @@
 
 Without a key it shows every change that leaves the rest as it was. Whoever can write the database
 could compute all of it anew; with a key (CALLFLOW_RECORDS_KEY) they cannot. What no chain shows by
-itself is that its end was cut off and an older one put in its place: who keeps the head that
-`verify` prints somewhere else can ask whether it is still there.
+itself is that its end was cut off and an older one put in its place, or that all of its codes were
+taken away: who keeps the head that `verify` prints somewhere else can ask whether it is still
+there. `unsealed` tells how many rows have no code.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found. `sealed`: every row is borne out by a keyed code that was checked."""
+    """What was found. `sealed`: every row has a keyed code that was checked; `unsealed` have none.
+    Where the chain holds those are the first ones, from before there was a key."""
 
     faults: tuple[Fault, ...]
     rows: int
@@ -50,6 +52,7 @@ class Verdict:
     erased: int
     head: Head
     sealed: bool
+    unsealed: int
 
     @property
     def holds(self) -> bool:
@@ -68,6 +71,9 @@ class _Walk:
     position: int = 0
     entries: int = 0
     last_mac: str | None = None
+    unsealed: int = 0
+    coded: bool = False
+    """a row before has a keyed code: there is a key, and each row has one from there on"""
 
     def row(self, row: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> None:
         """The next row, with its entries."""
@@ -79,15 +85,24 @@ class _Walk:
             self._fault(row, None, "it does not name the hash of the row before it")
         if row["hash"] != row_hash(row):
             self._fault(row, None, "what it says of itself was changed")
-        expected = seal(self.key, row["hash"])
-        if expected is not None and row["mac"] is not None and not same(expected, row["mac"]):
-            self._fault(row, None, "its keyed code is not of CALLFLOW_RECORDS_KEY")
+        self._seal(row)
         if position in self.erased and not entries:
             self._blank(row)
         else:
             self._content(row, sid, entries)
         self.before, self.position, self.last_mac = row["hash"], position, row["mac"]
         self.entries += len(entries)
+
+    def _seal(self, row: Mapping[str, Any]) -> None:
+        if row["mac"] is None:
+            if self.coded:
+                self._fault(row, None, "it has no keyed code, and rows before it have one")
+            self.unsealed += 1
+            return
+        self.coded = True
+        expected = seal(self.key, row["hash"])
+        if expected is not None and not same(expected, row["mac"]):
+            self._fault(row, None, "its keyed code is not of CALLFLOW_RECORDS_KEY")
 
     def _blank(self, row: Mapping[str, Any]) -> None:
         if self.erased[row["position"]] != row["call_sid"]:
@@ -124,8 +139,8 @@ class _Walk:
             self.faults.append(
                 Fault(head.position, None, None, "the keyed code of its end differs")
             )
-        elif self.key is not None and self.position and self.last_mac is None:
-            # A row without a code is borne out by a later one that has one.
+        elif self.key is not None and self.position and not self.coded:
+            # Rows without a code are borne out by a later one that has one.
             told = (
                 "its last row has no keyed code: CALLFLOW_RECORDS_KEY was not set, or is not known"
             )
@@ -134,7 +149,11 @@ class _Walk:
 
 def verify(records: Records, *, known_head: tuple[int, str] | None = None) -> Verdict:
     """Walk along the whole chain. `known_head`: a position and its hash that were written down
-    before. Raises RecordsUnavailable."""
+    before. Where nothing is kept yet there is nothing that was changed. Raises RecordsUnavailable.
+    """
+    if not records.database.holds_any():
+        gone = [] if known_head is None else [_cut_off(known_head[0])]
+        return Verdict(tuple(gone), 0, 0, 0, Head(0, START), sealed=False, unsealed=0)
     with records.database.reading() as connection:
         head = connection.execute(select(HEAD).where(HEAD.c.id == 1)).one_or_none()
         end = Head(0, "") if head is None else Head(head.position, head.hash, head.mac)
@@ -149,10 +168,22 @@ def verify(records: Records, *, known_head: tuple[int, str] | None = None) -> Ve
         walk.end(end)
         walk.faults += _strays(connection)
     if known_head is not None and seen != known_head[1]:
-        told = "the head that you know is not in it: rows were taken away or written anew"
-        walk.faults.append(Fault(known_head[0], None, None, told))
-    sealed = records.key is not None and walk.position > 0 and walk.last_mac is not None
-    return Verdict(tuple(walk.faults), walk.position, walk.entries, len(erased), end, sealed)
+        walk.faults.append(_cut_off(known_head[0]))
+    sealed = records.key is not None and walk.position > 0 and not walk.unsealed
+    return Verdict(
+        tuple(walk.faults),
+        walk.position,
+        walk.entries,
+        len(erased),
+        end,
+        sealed,
+        walk.unsealed,
+    )
+
+
+def _cut_off(position: int) -> Fault:
+    told = "the head that you know is not in it: rows were taken away or written anew"
+    return Fault(position, None, None, told)
 
 
 def _erasures(connection: Connection) -> tuple[dict[int, str], list[Fault]]:

@@ -59,14 +59,24 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class WholeCall:
-    """All that is stored of one complete call. `lines` are those of its journal and `views` those
-    of its audit, each with its id, which only ever grow."""
+    """All that is stored of one complete call, each field and each thing that was said as the JSON
+    that stands there: one that cannot be read must not keep the others from being read. `lines` are
+    those of its journal and `views` those of its audit, each with its id, which only ever grow."""
 
     call_sid: str
-    fields: Mapping[str, Any]
-    thread: tuple[dict[str, Any], ...]
+    fields_json: Mapping[str, str]
+    thread_json: tuple[str, ...]
     lines: tuple[tuple[str, dict[str, str]], ...]
     views: tuple[tuple[str, dict[str, str]], ...]
+
+    def fields(self) -> dict[str, Any]:
+        """The record but its thread. Raises ValueError for what is no JSON."""
+        own = {name: text for name, text in self.fields_json.items() if name != "claim"}
+        return {name: json.loads(text) for name, text in own.items()}
+
+    def thread(self) -> tuple[dict[str, Any], ...]:
+        """What was said. Raises ValueError for what is no JSON."""
+        return tuple(json.loads(entry) for entry in self.thread_json)
 
     @property
     def through(self) -> str:
@@ -120,8 +130,8 @@ class Unarchived:
         return [
             WholeCall(
                 call_sid,
-                {name: json.loads(text) for name, text in fields.items() if name != "claim"},
-                tuple(json.loads(entry) for entry in thread),
+                fields,
+                tuple(thread),
                 tuple(lines),
                 tuple(views),
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -80,6 +80,9 @@ def told_in(record: Mapping[str, Any]) -> Told:
             names.add(found)
         numbers |= {run for run in digits_said(text) if len(run) >= _LEAST}
         numbers.add(_only_digits(str(entry.get("digits") or "")))
+    thread = [*(record.get("conversation_thread") or ())]
+    for row in _keyed(thread):
+        numbers.add("".join(_digits_of(thread[place]) for place in row))
     return Told(frozenset(names), frozenset(one for one in numbers if len(one) >= _LEAST))
 
 
@@ -103,8 +106,51 @@ def _redacted_at(key: str, value: Any, told: Told) -> Any:
     if key in _NUMBERS_OF:
         return NUMBER
     if key == "digits":
-        return NUMBER if len(str(value)) >= _LEAST else value
+        return NUMBER if _is_number(str(value), told) else value
+    if key == "conversation_thread" and isinstance(value, list | tuple):
+        return _thread(value, told)
     return redacted(value, told)
+
+
+def _thread(thread: Sequence[Any], told: Told) -> list[Any]:
+    """The same of what was said, where keys of one number may each be in a turn of their own."""
+    shown: list[Any] = [redacted(entry, told) for entry in thread]
+    # A number that was keyed at once is one by itself, and what follows it is another answer.
+    short = {place for row in _keyed(thread) for place in row}
+    short -= {place for place in short if len(_digits_of(thread[place])) >= _LEAST}
+    for row in _keyed(thread, short):
+        if sum(len(_digits_of(thread[place])) for place in row) >= _LEAST:
+            for place in row:
+                shown[place] = {**shown[place], "digits": NUMBER}
+    return shown
+
+
+def _keyed(thread: Sequence[Any], among: Container[int] | None = None) -> Iterator[list[int]]:
+    """Places in a thread at which keys were pressed, one row after the other; `among` these alone.
+
+    A relay tells of each key in a turn of its own. Replies and silence stand between them; words of
+    the caller, and keys that are left out, end a row.
+    """
+    row: list[int] = []
+    for place, entry in enumerate(thread):
+        if entry.get("role") != "caller":
+            continue
+        if entry.get("digits") and (among is None or place in among):
+            row.append(place)
+        elif entry.get("digits") or str(entry.get("text") or "").strip():
+            yield row
+            row = []
+    yield row
+
+
+def _digits_of(entry: Mapping[str, Any]) -> str:
+    return _only_digits(str(entry.get("digits") or ""))
+
+
+def _is_number(keys: str, told: Told) -> bool:
+    digits = _only_digits(keys)
+    part = len(digits) >= _LEAST_KNOWN and any(digits in number for number in told.numbers)
+    return len(keys) >= _LEAST or part
 
 
 def redacted_text(text: str, told: Told) -> str:

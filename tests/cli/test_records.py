@@ -17,7 +17,7 @@ from callflow.records.records import Records
 from callflow.store.keys import call_keys
 from callflow.store.script import Scripts, connect
 from callflow.store.unarchived import Unarchived
-from tests.archiving import BEGAN_MS, archive_into, archiving, complete, one_call, url_in
+from tests.archiving import BEGAN_MS, KEY, archive_into, archiving, complete, one_call, url_in
 from tests.cli.running import Cli
 from tests.parts import SID, TIMING
 
@@ -143,6 +143,43 @@ def test_lifts_without_a_test_call_are_told_and_exit_1(cli: Cli, kept: Records) 
     assert "1 of 2 lifts without one for 72 h" in shown.err
 
 
+def test_a_number_that_was_keyed_key_by_key_is_not_exported_and_found_by_an_erasure(
+    cli: Cli, kept: Records
+) -> None:
+    """Between two keys of a menu, as a relay tells of them."""
+    keys = [
+        {"role": "caller", "turn": turn, "text": "", "digits": key, "at": turn}
+        for turn, key in enumerate("1079461234561", 1)
+    ]
+    kept.keep(replace(complete("CA3", facts={}), thread=tuple(keys)))
+    exported = cli.run("records", "export").events[2]["record"]["conversation_thread"]
+    assert {one["digits"] for one in exported} == {"[number]"}
+    asked = ("--by", "ana", "--why", "asked by the caller", "--json")
+    done = cli.run("records", "erase", "--number", "+44 7946 123456", *asked)
+    assert done.json["erased"] == ["CA3"]
+
+
+def test_rows_from_before_there_was_a_key_are_counted(cli: Cli, kept: Records) -> None:
+    cli.set("CALLFLOW_RECORDS_KEY", KEY.decode())
+    Records(kept.database, KEY).keep(complete("CA3"))
+    told = cli.run("records", "verify", "--json").json
+    assert (told["ok"], told["sealed"], told["unsealed"]) == (True, False, 2)
+    assert "rows 1–2 have no code" in cli.run("records", "verify").out
+
+
+def test_who_looks_before_anything_is_kept_makes_no_database(cli: Cli, redis_url: str) -> None:
+    cli.set("CALLFLOW_RECORDS_URL", url_in(cli.home))
+    for asked in (("ls",), ("show", "CA1"), ("export",), ("verify",)):
+        cli.run("records", *asked).failed_with("nothing is kept yet")
+    erase = ("erase", "CA1", "--by", "ana", "--why", "asked")
+    cli.run("records", *erase).failed_with("nothing is kept yet")
+    assert cli.run("records", "tests").code == 0
+    found = examined(cli, redis_url)["records"]
+    assert found["grade"] == "ok"
+    assert "nothing is kept yet" in found["sentence"]
+    assert not list(cli.home.glob("records.db*"))
+
+
 def test_without_a_lasting_store_the_way_out_is_told(cli: Cli) -> None:
     cli.run("records", "ls").failed_with("CALLFLOW_RECORDS_URL: not set")
 
@@ -191,6 +228,7 @@ def test_the_doctor_tells_of_calls_that_are_not_archived(
     assert "1 complete calls wait for a lasting store, and none is configured" in unset["sentence"]
     assert broken["archive"]["grade"] == broken["records"]["grade"] == "failure"
     assert "the first for 12" in broken["archive"]["sentence"]
+    assert f"the first is {SID}" in broken["archive"]["way_out"]
 
 
 def test_what_is_printed_for_programs_is_json_of_a_known_form(cli: Cli, kept: Records) -> None:
