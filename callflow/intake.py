@@ -13,7 +13,7 @@ from typing import Any
 from callflow.call.limits import LIMIT
 from callflow.celery import Wake, wake, wake_ring
 from callflow.store.calls import CallStore
-from callflow.store.outcome import Finish, Hear, Open
+from callflow.store.outcome import Finish, Heard, Open
 from callflow.transfer import to_human
 from callflow.understanding.danger import dangers
 
@@ -64,7 +64,7 @@ class Intake:
         understood: bool = True,
         wants_human: str | None = None,
         after_loss: bool = False,
-    ) -> tuple[Hear, Wake | None]:
+    ) -> tuple[Heard, Wake | None]:
         """The caller said `text` in `turn` (from 1); an empty text is silence, or keys (`digits`).
 
         Twice for one turn stores it once; see `Lines.hear` for the rest. The second word is what
@@ -85,13 +85,13 @@ class Intake:
         )
         if heard.full:
             to_human(self.store, call_sid, LIMIT)
-            return heard.word, None
+            return heard, None
         # Where a message waits already, one that tells of danger overtakes it.
         needed = heard.wake or (heard.waits and danger)
         sent = wake(call_sid, urgency=heard.urgency) if needed else None
         if heard.alerted:
             wake_ring(call_sid)
-        return heard.word, sent
+        return heard, sent
 
     def end(self, call_sid: str, outcome: str) -> Finish:
         """The line is closed (`hung_up`, `resolved`, …). The first outcome stands."""

@@ -59,8 +59,8 @@ class CallflowCaller:
     async def turn(self, call_sid: str, turn: int, text: str) -> str:
         """Stored, a worker woken, and the reply waited for."""
         with self._replies.expect(call_sid, turn) as expected:
-            word, _ = await asyncio.to_thread(self._intake.hear, call_sid, turn, text)
-            reply = await expected.wait(WAIT_S, look_first=word is Hear.REPEATED)
+            heard, _ = await asyncio.to_thread(self._intake.hear, call_sid, turn, text)
+            reply = await expected.wait(WAIT_S, look_first=heard.word is Hear.REPEATED)
         return reply.text if reply is not None and reply.done else ""
 
     async def end(self, call_sid: str) -> None:

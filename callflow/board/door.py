@@ -29,7 +29,7 @@ from callflow.access.users import Users, UsersError
 from callflow.board.headers import sealed
 from callflow.board.reach import BEFORE, SESSION, Reach
 from callflow.board.vigil import while_valid
-from callflow.errors import SettingsError, StoreError
+from callflow.errors import SettingsError, StoreError, StoreUnreplicated
 from callflow.settings import Settings
 from callflow.store.audit import Audit
 from callflow.store.script import Replicas, Scripts, connect
@@ -164,22 +164,39 @@ class Door:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, partial(question, *args, **kwargs))
 
-    async def begin(self, response: Response, holder: Holder) -> None:
+    async def begin(self, request: Request, response: Response, holder: Holder) -> None:
         """Begin a session for somebody who has just shown who they are, with a token that nobody
         has seen before; what the browser had is worth nothing any more."""
+        former = self.reach.token(request, SESSION)
+        key = tokens.key_of(former)
+        if key is not None:
+            # Not assured: while replicas are gone people must be able to come in.
+            await self.ask(self.sessions.end, key, tokens.hashed(former), assured=False)
         token = tokens.fresh(holder.key)
         await self.ask(self.sessions.begin, holder.key, tokens.hashed(token), holder.as_json())
         self.reach.take(response, BEFORE)
         self.reach.give(response, SESSION, token)
 
     async def end(self, request: Request, response: Response, *, everywhere: bool) -> None:
-        """End the session of this request, or all that its holder has."""
+        """End the session of this request, or all that its holder has.
+
+        Raises StoreUnreplicated where a failover might undo that: then this one goes on, so that
+        its holder can see that, and ask again.
+        """
         token = self.reach.token(request, SESSION)
         key = tokens.key_of(token)
-        if key is not None and everywhere:
-            await self.ask(self.sessions.end_all, key)
-        elif key is not None:
-            await self.ask(self.sessions.end, key, tokens.hashed(token))
+        if key is not None:
+            hashed = tokens.hashed(token)
+            holder = await self.ask(self.sessions.find, key, hashed)
+            try:
+                if everywhere:
+                    await self.ask(self.sessions.end_all, key)
+                else:
+                    await self.ask(self.sessions.end, key, hashed)
+            except StoreUnreplicated:
+                if holder is not None:
+                    await self.ask(self.sessions.begin, key, hashed, holder)
+                raise
         self.reach.take(response, SESSION)
 
     async def _holder(self, request: Request) -> Holder | None:

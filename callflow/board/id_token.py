@@ -140,7 +140,11 @@ class Discovered:
         async with self._one_asks:
             age_s = time.monotonic() - self._keys_at
             if self._keys is None or age_s > FRESH_S or (again and age_s > KEYS_AGAIN_S):
-                self._keys = KeySet.import_key_set(await self._get(metadata["jwks_uri"]))  # type: ignore[arg-type]
+                found = await self._get(metadata["jwks_uri"])
+                try:
+                    self._keys = KeySet.import_key_set(found)  # type: ignore[arg-type]
+                except (AttributeError, KeyError, TypeError) as error:
+                    raise NotVouched("provider", f"no set of keys (RFC 7517): {error!r}") from error
                 self._keys_at = time.monotonic()
             return self._keys
 

@@ -24,6 +24,7 @@ from callflow.board.oidc import NotVouched, Provider, provider
 from callflow.board.reach import BEFORE
 from callflow.board.sign_in_words import words
 from callflow.board.words import COOKIE, LANGUAGES, catalogue, chosen
+from callflow.errors import StoreUnreplicated
 from callflow.store.attempts import Attempts
 from callflow.store.audit import Audit, Passage
 from callflow.store.once import Once
@@ -31,6 +32,11 @@ from callflow.store.once import Once
 log = logging.getLogger(__name__)
 
 BOARD = "/board"
+
+STILL_IN = (
+    "You are still signed in: not enough replicas of the store know yet that you leave, and "
+    "a failover could bring you back. Sign out again in a moment."
+)
 
 NAME_LENGTH, NEXT_LENGTH = 64, 300
 
@@ -134,7 +140,11 @@ class SignIn:
         everywhere = request.state.form.get("everywhere") == "yes"
         what: Passage = "signed_out_everywhere" if everywhere else "signed_out"
         response = RedirectResponse(SIGN_IN, 303)
-        await self._door.end(request, response, everywhere=everywhere)
+        try:
+            await self._door.end(request, response, everywhere=everywhere)
+        except StoreUnreplicated as error:
+            log.warning("the board: %s", error)
+            return PlainTextResponse(STILL_IN, 503)
         address = self._door.reach.address(request)
         await self._door.ask(self._audit.sign_in, what, person.name, address)
         return response
@@ -158,11 +168,16 @@ class SignIn:
         state = request.query_params.get("state", "")
         address = self._door.reach.address(request)
         before = self._door.reach.token(request, BEFORE)
+        wait_ms = await self._door.ask(self._attempts.begin, state, address)
+        if wait_ms:
+            return self._shown(request, _Told(429, "too_many", wait_ms=wait_ms))
         try:
             there = self.provider.opened(state, before)
-            wait_ms = await self._door.ask(self._attempts.begin, state, address)
-            if wait_ms:
-                return self._shown(request, _Told(429, "too_many", wait_ms=wait_ms))
+        except NotVouched as error:
+            # Anybody can send that: a line for each would wash the others out of the journal.
+            log.warning("%s", error)
+            return self._shown(request, _Told(403, error.word))
+        try:
             if not await self._door.ask(self._once.first, "sign-in", tokens.hashed(state)):
                 raise NotVouched("begin_again")
             holder = await self.provider.vouched(dict(request.query_params), before)
@@ -177,7 +192,7 @@ class SignIn:
 
     async def _let_in(self, request: Request, holder: Holder, there: str) -> Response:
         response = RedirectResponse(inside(there), 303)
-        await self._door.begin(response, holder)
+        await self._door.begin(request, response, holder)
         address = self._door.reach.address(request)
         await self._door.ask(self._audit.sign_in, "signed_in", holder.person.name, address)
         return response

@@ -103,7 +103,8 @@ class Conversation:
         while True:
             turn = self._heard + 1
             try:
-                word, wake = _patiently(partial(bootstrap.intake().hear, self.call_sid, turn, text))
+                hear = partial(bootstrap.intake().hear, self.call_sid, turn, text)
+                heard, wake = _patiently(hear)
             except TurnOutOfOrder as error:
                 # The record lost turns in a failover: what it has is what counts.
                 self._voice.note(str(error))
@@ -112,7 +113,7 @@ class Conversation:
             self._heard = turn
             if wake is Wake.LOST:
                 self._tell_loss()
-            if word is Hear.HEARD or self._ours(turn, text):
+            if heard.word is Hear.HEARD or self._ours(turn, text):
                 return turn
             self._voice.note(f"somebody else speaks in this call too: turn {turn} was taken")
 

@@ -27,7 +27,8 @@ class Limits:
 
     address: Allowed = Allowed(30, 300_000)
     """A whole desk comes from one address, and may mistype."""
-    pair: Allowed = Allowed(5, 300_000)
+    pair: Allowed = Allowed(4, 300_000)
+    """48 an hour, fewer than a name has: one address alone locks nobody out."""
     name: Allowed = Allowed(50, 3_600_000)
     """Higher, since it locks out whoever the name belongs to: somebody who has many addresses
     gets 1,200 guesses a day. Who is signed in already stays so."""

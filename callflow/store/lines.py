@@ -261,7 +261,7 @@ def _rung_for(reason: str | None) -> tuple[str, str]:
 def _heard(word: str, rest: Sequence[str]) -> Heard:
     if word == "repeated":
         return Heard(Hear.REPEATED)
-    message, alerted, room, urgency, hurried = rest
+    message, alerted, room, urgency, hurried, phrases = rest
     return Heard(
         Hear(word),
         wake=message == "wake",
@@ -269,4 +269,5 @@ def _heard(word: str, rest: Sequence[str]) -> Heard:
         alerted=alerted == "alerted",
         full=room == "full",
         urgency=waits_as(urgency, hurried),
+        phrases=phrases == "phrases",
     )

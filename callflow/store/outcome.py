@@ -30,7 +30,8 @@ class Hear(StrEnum):
 class Heard:
     """`wake`: nobody works on the call and no message for it is on its way; `waits`: one is.
     `alerted`: with this a human is to be rung. `full`: the call has gone on for so long that what
-    is said in it is no longer kept: it is a human's. `urgency`: who is served first."""
+    is said in it is no longer kept: it is a human's. `urgency`: who is served first. `phrases`:
+    False where no phrase of a person waits for the caller; True, too, where that is not known."""
 
     word: Hear
     wake: bool = False
@@ -38,6 +39,7 @@ class Heard:
     alerted: bool = False
     full: bool = False
     urgency: Urgency | None = None
+    phrases: bool = True
 
 
 class Interrupt(StrEnum):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from callflow.errors import StoreUnreplicated
 from callflow.store.encoding import clock
 from callflow.store.keys import PREFIX
 from callflow.store.script import Scripts
@@ -42,13 +43,16 @@ class Sessions:
         word, *holder = self._run("look", key, hashed, "", now_ms)
         return holder[0] if word == "known" else None
 
-    def end(self, key: str, hashed: str) -> None:
-        """End one session; one that has ended stays so."""
-        self._run("end", key, hashed, "", None)
+    def end(self, key: str, hashed: str, *, assured: bool = True) -> None:
+        """End one session; one that has ended stays so. Raises StoreUnreplicated when too few
+        replicas know that in time, where that must be `assured`: a failover would bring it back.
+        """
+        self._run("end", key, hashed, "", None, assured=assured)
 
     def end_all(self, key: str) -> None:
-        """End every session that this holder has, wherever it was begun."""
-        self._run("end_all", key, "", "", None)
+        """End every session that this holder has, wherever it was begun. Raises
+        StoreUnreplicated as `end` does."""
+        self._run("end_all", key, "", "", None, assured=True)
 
     def _run(
         self,
@@ -57,11 +61,18 @@ class Sessions:
         hashed: str,
         holder: str,
         now_ms: int | None,
+        *,
+        assured: bool = False,
     ) -> list[str]:
         base = f"{PREFIX}:{{{key}}}"
-        said: list[str] = self._scripts.run(
-            "session",
-            (f"{base}:session:{hashed}", f"{base}:signed-out"),
-            (what, holder, self._lifetimes.idle_ms, self._lifetimes.most_ms, clock(now_ms)),
-        )
+        keys = (f"{base}:session:{hashed}", f"{base}:signed-out")
+        lifetimes = (self._lifetimes.idle_ms, self._lifetimes.most_ms)
+        args = (what, holder, *lifetimes, clock(now_ms))
+        said: list[str]
+        if not assured:
+            said = self._scripts.run("session", keys, args)
+            return said
+        said, enough = self._scripts.run_assured("session", keys, args)
+        if not enough:
+            raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
         return said

@@ -6,7 +6,7 @@ stands in the records, so it is right after whatever was lost on the way: no not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import PrivateAttr, ValidationError
@@ -89,7 +89,8 @@ class Look:
     blind: frozenset[int] = frozenset()
     """numbers of the shards that could not be looked at: a node of the cluster is gone"""
     unreadable: tuple[str, ...] = ()
-    """calls whose records cannot be read, as those of a newer release: the others are seen"""
+    """calls whose records, or lines of whose journals, cannot be read, as those of a newer release:
+    the others are seen"""
     failure: StoreError | None = None
     """why some shards are `blind`"""
 
@@ -106,6 +107,8 @@ class Watching:
         self._client = client
         self._last: tuple[dict[str, Sight], ...] = tuple({} for _ in ALL_SHARDS)
         self._turn = 0
+        self._blurred: set[str] = set()
+        """calls with a line in the journal that cannot be read"""
 
     def look(
         self,
@@ -132,18 +135,20 @@ class Watching:
         unreadable = [
             sid for n, (*_, sids, changed) in seen.items() for sid in self._take(n, sids, changed)
         ]
+        self._blurred &= {sid for last in self._last for sid in last}
         return Look(
             max(int(now) for now, *_ in seen.values()),
             tuple(sight for n in seen for sight in self._last[n].values()),
             hidden=sum(int(hidden) for _, hidden, *_ in seen.values()),
             blind=frozenset(range(SHARDS)) - seen.keys(),
-            unreadable=tuple(unreadable),
+            unreadable=(*unreadable, *sorted(self._blurred)),
             failure=next((one for one in told if isinstance(one, StoreError)), None),
         )
 
     def entries(self, after: Mapping[str, str]) -> dict[str, list[tuple[str, JournalEntry]]]:
         """The lines of each journal behind the one of that id (FROM_THE_START: all), with their
         ids, oldest first. One round trip. Where a node of a cluster is gone its calls are missing.
+        A line that cannot be read is left out, and later looks name its call as unreadable.
         """
         if not after:
             return {}
@@ -159,9 +164,17 @@ class Watching:
             if not streams:
                 raise told[0]
         return {
-            call_sid: [(line, JournalEntry.model_validate(fields)) for line, fields in stream]
-            for call_sid, stream in streams.items()
+            call_sid: list(self._lines(call_sid, stream)) for call_sid, stream in streams.items()
         }
+
+    def _lines(
+        self, call_sid: str, stream: Sequence[tuple[str, dict[str, str]]]
+    ) -> Iterator[tuple[str, JournalEntry]]:
+        for line, fields in stream:
+            try:
+                yield line, JournalEntry.model_validate(fields)
+            except ValidationError:
+                self._blurred.add(call_sid)
 
     def _stamps(self, number: int) -> list[str]:
         """What need not be told again of one shard."""

@@ -43,14 +43,14 @@ _IDS = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,15}", re.ASCII)
 async def heard(party: Party, hook: Hook) -> Party:
     """Keep that the caller has heard the phrases which this address names.
 
-    Where that cannot be kept now, every address that is given from here on names them again.
+    Where that cannot be kept soon, every address that is given from here on names them again.
     """
     named = hook.query.get("p", "")
     if not _IDS.fullmatch(named):
         return party
     ids = tuple(named.split("."))
     try:
-        await party.desk.ask(party.intake.store.sayings.uttered, hook.call_sid, ids)
+        await party.soon(party.intake.store.sayings.uttered, hook.call_sid, ids)
     except StoreError:
         return replace(party, addresses=replace(party.addresses, heard=ids))
     return party
@@ -86,7 +86,7 @@ async def _aloud(
     teller = secrets.token_hex(8)
     sayings = party.intake.store.sayings
     try:
-        given = await party.desk.ask(sayings.utter, hook.call_sid, teller, fetched=fetched)
+        given = await party.soon(sayings.utter, hook.call_sid, teller, fetched=fetched)
     except StoreError:
         return None
     known = party.addresses.heard

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ParamSpec, TypeVar
 
 from callflow import traces
 from callflow.call.limits import OVERLOAD
@@ -16,7 +18,7 @@ from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.sites.site import Site
-from callflow.store.outcome import Hear, Ladder
+from callflow.store.outcome import Hear, Heard, Ladder
 from callflow.store.replies import Replies
 from callflow.store.snapshot import Snapshots
 from callflow.store.standing import Reply, Standing
@@ -26,14 +28,17 @@ from callflow.web.desk import Desk
 from callflow.web.hook import Hook, Said
 from callflow.web.speaking import unplayed, unspoken
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 PHRASES = 2
 """Holding phrases that a caller hears before a human is fetched."""
 
 LOOK_WITHIN_S = 0.5
 """A look into the record takes some milliseconds, and a caller waits in silence meanwhile."""
 
-DUE_S = 0.2
-"""The same when a phrase is due already."""
+DUE_S = 0.15
+"""The same when a phrase is due already, after 3.5 s: three of these leave the caller's 4 s."""
 
 ASKED_WITHIN_S = 2.0
 """For so long the store may be asked in vain: an answer that does not come, a new connection, and
@@ -77,6 +82,15 @@ class Party:
         if language is None or _same_tongue(answers.language, language):
             return answers
         return replace(answers, language=language)
+
+    async def soon(self, question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What the store answers while a caller must hear something. Raises StoreError; where it
+        takes longer than DUE_S, too, and then it may be done all the same."""
+        try:
+            async with asyncio.timeout(DUE_S):
+                return await self.desk.ask(question, *args, **kwargs)
+        except TimeoutError as error:
+            raise StoreUnavailable(self.desk.where, "it did not answer in time") from error
 
     async def crowded(self) -> bool:
         """True when as many calls are open as may be. Raises StoreError."""
@@ -122,7 +136,7 @@ class Party:
         *,
         told: int = 0,
         replays: bool = False,
-    ) -> tuple[Hear, int]:
+    ) -> tuple[Heard, int]:
         """Store what was said: what became of it, and under which turn it stands.
 
         Our address named `turn`, so whoever gave it had stored the turns before, and had passed on
@@ -134,24 +148,24 @@ class Party:
         with traces.turn("hear", call_sid, turn, first=True):
             while True:
                 try:
-                    word, woken = await self._hear(call_sid, turn, said)
+                    heard, woken = await self._hear(call_sid, turn, said)
                 except UnknownCall:
                     await self.open(call_sid, hook)
                     continue
-                if word is Hear.REPEATED and replays:
+                if heard.word is Hear.REPEATED and replays:
                     record = await self.desk.ask(self.snapshots.read, call_sid)
                     stands = _stands(record, turn, said)
                     if stands > record.heard:
                         turn = stands
                         continue
-                    return word, stands
+                    return heard, stands
                 elif told and not woken:
                     # Somebody works on the call, or an older turn is owed: one that was answered?
                     await self.desk.ask(self.intake.store.losses.note, call_sid, 0, told=told)
-                return word, turn
+                return heard, turn
 
-    async def _hear(self, call_sid: str, turn: int, said: Said) -> tuple[Hear, bool]:
-        word, sent = await self.desk.ask(
+    async def _hear(self, call_sid: str, turn: int, said: Said) -> tuple[Heard, bool]:
+        heard, sent = await self.desk.ask(
             self.intake.hear,
             call_sid,
             turn,
@@ -161,7 +175,7 @@ class Party:
             wants_human=said.wants_human,
             after_loss=True,
         )
-        return word, sent is not None
+        return heard, sent is not None
 
     async def lost(self, call_sid: str, turn: int, hook: Hook, *, told: int = 0) -> None:
         """A failover took `turn`, which we had acknowledged, or the reply to `told`, which was
@@ -194,7 +208,7 @@ class Party:
         said = text[: sent.length]
         if sent.played is not None:
             return said[: len(said) - len(unplayed(said, sent.played))]
-        since_s = (await self.desk.ask(self.snapshots.now_ms) - sent.at) / 1000
+        since_s = (await self.soon(self.snapshots.now_ms) - sent.at) / 1000
         left_s = sent.left_ms / 1000 - since_s
         left = unspoken(said, left_s, self.settings.speech_letters_per_s)
         return said[: len(said) - len(left)]

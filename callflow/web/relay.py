@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from starlette.types import Message
@@ -40,6 +41,9 @@ SETUP_WITHIN_S = 10.0
 MAX_FRAME_CHARS = 64 * 1024
 
 NORMAL, POLICY_VIOLATION = 1000, 1008
+
+STOP_AGAIN_S = 0.1
+_ENDS = (Over, WebSocketDisconnect, RuntimeError)
 
 TOLD_WITHIN_S = 2.0
 
@@ -149,20 +153,31 @@ def _hook(setup: frames.Setup) -> Hook:
 async def _run(party: Party, session: Session, wire: _Wire) -> None:
     try:
         await session.begin()
-        async with asyncio.TaskGroup() as tasks:
-            speaking = tasks.create_task(session.speak())
-            listening = tasks.create_task(_listen(party, session, wire))
-            await asyncio.wait({speaking, listening}, return_when=asyncio.FIRST_COMPLETED)
-            speaking.cancel()
-            listening.cancel()
+        ways = session.speak(), _listen(party, session, wire)
+        tasks = [asyncio.create_task(way) for way in ways]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _stopped(tasks)
+        ends = [task.exception() for task in tasks if not task.cancelled()]
+        for error in ends:
+            if error is not None and not isinstance(error, _ENDS):
+                raise error
+        over = any(isinstance(error, Over) for error in ends)
     except Over:
+        over = True
+    if over:
         await _closed(wire)
-    except BaseExceptionGroup as group:
-        others = group.split((Over, WebSocketDisconnect, RuntimeError))[1]
-        if others is not None:
-            raise others from None
-        if group.subgroup(Over):
-            await _closed(wire)
+
+
+async def _stopped(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel them until they have ended. Once is not enough: before Python 3.12 `asyncio.wait_for`,
+    which redis-py sends with, forgets that it was cancelled when it was done in the same moment,
+    and a session that lives on behind its socket hears the caller as silent."""
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=STOP_AGAIN_S)
 
 
 async def _closed(wire: _Wire) -> None:

@@ -157,7 +157,8 @@ class Session(Talk):
         try:
             with self._party.replies.watch(self.call_sid) as watched:
                 while not asked.done():
-                    looking = asyncio.create_task(watched.change(LOOK_S))
+                    within_s = self._phrases_of_people.look_s(LOOK_S)
+                    looking = asyncio.create_task(watched.change(within_s))
                     try:
                         await asyncio.wait({looking, asked}, return_when=asyncio.FIRST_COMPLETED)
                         if not asked.done():
@@ -186,11 +187,13 @@ class Session(Talk):
 
     async def _regain(self) -> None:
         """The record has lost what we know of: it goes on behind that."""
+        lost, turn = self._party.lost, self._next_turn - 1
         try:
-            await self._party.lost(self.call_sid, self._next_turn - 1, self._hook, told=self._told)
+            async with asyncio.timeout(ASKED_WITHIN_S):
+                await lost(self.call_sid, turn, self._hook, told=self._told)
         except CallEnded:
             await self.leave("ended")
-        except StoreError:
+        except (StoreError, TimeoutError):
             await asyncio.sleep(OUTAGE_S)
 
     async def _settle(self, standing: Standing) -> None:
@@ -203,13 +206,12 @@ class Session(Talk):
         """Say the reply to one turn as it grows, holding phrases while it does not come."""
         self._phrases = 0
         with self._party.replies.expect(self.call_sid, turn) as expected:
-            look_first = True
             while True:
-                until = asyncio.get_running_loop().time()
-                until += max(0.05, self._speak_by() - time.monotonic())
+                left_s = max(0.05, self._speak_by() - time.monotonic())
+                until = asyncio.get_running_loop().time() + left_s
                 try:
                     async with asyncio.timeout_at(until):
-                        async for reply in expected.follow(look_first=look_first, until=until):
+                        async for reply in expected.follow(look_first=True, until=until):
                             if await self._pieces(turn, reply):
                                 return
                 except UnknownCall:
@@ -219,33 +221,37 @@ class Session(Talk):
                     pass
                 except StoreError:
                     await asyncio.sleep(OUTAGE_S)
-                look_first = True
                 if time.monotonic() >= self._speak_by():
-                    if await self._is_lost(turn) and await self._asked_again(turn):
+                    lost, standing = await self._found(turn)
+                    if lost and await self._asked_again(turn):
                         return
-                    await self._hold()
+                    await self._hold(standing)
 
-    async def _is_lost(self, turn: int) -> bool:
+    async def _found(self, turn: int) -> tuple[bool, Standing | None]:
+        """Whether a failover took this turn, and where the call stands, where that can be read."""
         try:
-            return is_lost(await self._party.read(self.call_sid, turn, DUE_S), turn)
+            known = await self._party.read(self.call_sid, turn, DUE_S)
         except UnknownCall:
-            return True
+            return True, None
         except StoreError:
-            return False
+            return False, None
+        return is_lost(known, turn), known.standing
 
     async def _asked_again(self, turn: int) -> bool:
         """A failover took this turn. True when the caller was asked for it once more, False where
         we still know the words, and have stored them again."""
+        ask, last = self._party, self._last
         try:
-            if self._last is not None and self._last[1] == turn:
-                said = self._last[0]
-                await self._party.hear(self.call_sid, turn, said, self._hook, told=self._told)
-                return False
-            await self._party.lost(self.call_sid, turn, self._hook, told=self._told)
+            async with asyncio.timeout(max(DUE_S, self._speak_by() - time.monotonic())):
+                if last is not None and last[1] == turn:
+                    await ask.hear(self.call_sid, turn, last[0], self._hook, told=self._told)
+                    return False
+                await ask.lost(self.call_sid, turn, self._hook, told=self._told)
         except CallEnded:
             await self.leave("ended")
-        except StoreError:
-            await asyncio.sleep(OUTAGE_S)
+        except (StoreError, TimeoutError):
+            if time.monotonic() < self._speak_by():
+                await asyncio.sleep(OUTAGE_S)
             return False
         await self._aloud(self._answers.phrase("say_again"))
         return True
@@ -264,35 +270,30 @@ class Session(Talk):
             self._spoken.said(turn, new, time.monotonic())
             await self._tell_sent(turn)
         else:
-            await self.tell_untold()
+            await self._tell_untold()
         if reply.over and reply.standing is not None and not reply.done:
             await self._settle(reply.standing)
             await self._until_a_human_comes(reply.standing, now=True)
             return True
         return reply.done
 
-    async def _hold(self) -> None:
+    async def _hold(self, standing: Standing | None) -> None:
         """Nothing to say yet: the caller must hear something. After the second phrase a human."""
-        if await self._phrases_of_people.say(await self._party.standing(self.call_sid, DUE_S)):
+        if await self._phrases_of_people.say(standing):
             return
         self._phrases += 1
         if self._phrases <= PHRASES:
             await self._aloud(self._answers.phrase(f"hold_{self._phrases}"))
             return
-        ringing = await self._party.fetch_soon(self.call_sid)
-        odd = self._phrases % 2 == 1
-        await self._aloud(self._answers.phrase("getting_person" if ringing and odd else "hold_1"))
+        ringing = await self._party.fetch_soon(self.call_sid) and self._phrases % 2 == 1
+        await self._aloud(self._answers.phrase("getting_person" if ringing else "hold_1"))
 
     async def _until_a_human_comes(self, standing: Standing, now: bool) -> None:
         """The agent is silent for good: the caller hears that humans are being rung."""
         alert = standing.alert
         if alert is None or alert.state == "nobody" or alert.round > 1:
-            await self._party.desk.ask(
-                self._party.intake.store.handovers.resume,
-                self.call_sid,
-                "nobody has picked up",
-                over=False,
-            )
+            resume = self._party.intake.store.handovers.resume
+            await self._party.soon(resume, self.call_sid, "nobody has picked up", over=False)
             await self._aloud(self._answers.phrase("nobody_yet"))
         elif now:
             await self._party.desk.begin(self._party.ringing.ring, self.call_sid)

@@ -47,7 +47,7 @@ class Talk:
         if cut is not None:
             # Else the reply stands as a whole; what was cut off of it may be said again.
             with suppress(StoreError):
-                await self._party.desk.ask(self._party.intake.store.interrupt, self.call_sid, *cut)
+                await self._party.soon(self._party.intake.store.interrupt, self.call_sid, *cut)
 
     async def played(self, text: str) -> None:
         """The caller has heard these words of ours: should the socket break, we go on after them,
@@ -56,13 +56,18 @@ class Talk:
         known = self._spoken.played(text)
         if known is not None:
             try:
-                await self._party.desk.ask(self._party.intake.store.played, self.call_sid, *known)
+                await self._party.soon(self._party.intake.store.played, self.call_sid, *known)
             except StoreError:
                 self._untold = self._untold or (known[0], False)
 
     async def tell_untold(self) -> None:
         """The socket is gone, and the server may be back: whoever goes on must not say again what
         was heard meanwhile. Raises StoreError."""
+        self._phrases_of_people.stops()
+        await self._tell_untold()
+        await self._phrases_of_people.note_heard()
+
+    async def _tell_untold(self) -> None:
         if self._untold is not None:
             turn, greeted = self._untold
             await self._tell_sent(turn, greeted=greeted)
@@ -78,15 +83,17 @@ class Talk:
         of it counts as heard before the carrier says so: better said again than left out."""
         spoken = self._spoken
         self._untold = turn, greeted
-        await self._party.desk.ask(
+        heard = spoken.heard.get(turn, 0)
+        await self._party.soon(
             self._party.intake.store.sent,
             self.call_sid,
             turn,
             len(spoken.sent[turn]),
             left_ms=round(spoken.left_s(time.monotonic()) * 1000),
-            played=spoken.heard.get(turn, 0) if spoken.tells or greeted else None,
+            played=heard if spoken.tells or greeted else None,
         )
-        self._untold = None
+        if spoken.heard.get(turn, 0) == heard:
+            self._untold = None
 
     async def _speak_in(self, language: str | None) -> None:
         """The reply is in another language than before: speak, and listen, in that one."""
@@ -113,5 +120,6 @@ class Talk:
         """
         since_ms = now_ms() - round(waited_s * 1000)
         carried = {} if said is None else Flight(said, since_ms).handoff | {"n": str(turn)}
+        self._phrases_of_people.stops()
         await self._send(frames.end({"reason": reason, **carried}))
         raise Over

@@ -10,7 +10,7 @@ import asyncio
 
 from callflow import traces
 from callflow.errors import CallEnded, StoreError, StoreUnavailable, UnknownCall
-from callflow.store.outcome import Hear
+from callflow.store.outcome import Hear, Heard
 from callflow.store.replies import Expected
 from callflow.store.standing import Reply, Standing
 from callflow.twilio.twiml import Twiml
@@ -115,10 +115,11 @@ async def _lost(party: Party, hook: Hook, number: int) -> Twiml:
     """A failover took a turn that we had acknowledged, and its address does not carry it: ask for
     it again."""
     try:
-        await party.lost(hook.call_sid, number, hook)
+        async with asyncio.timeout(ASKED_WITHIN_S):
+            await party.lost(hook.call_sid, number, hook)
     except CallEnded:
         return party.answers(hook).hang_up()
-    except StoreError:
+    except (StoreError, TimeoutError):
         return await _holding(party, hook, number, 0, None)
     standing = await party.standing(hook.call_sid)
     answers = party.answers(hook, standing)
@@ -146,7 +147,7 @@ async def _answer(
     with party.replies.expect(sid, number) as expected:
         try:
             patiently = since_ms is not None
-            word = await _stored(party, hook, number, said, told, came_at, patiently=patiently)
+            heard = await _stored(party, hook, number, said, told, came_at, patiently=patiently)
         except CallEnded:
             return party.answers(hook).hang_up()
         except StoreError:
@@ -154,19 +155,20 @@ async def _answer(
             return await _holding(party, hook, number, phrases, flight)
         if hook.line_closed:
             return await ended(party, hook)
-        standing = await party.standing(sid, DUE_S)
-        phrase = await by_webhook.waiting(party, hook, standing, number, phrases)
-        if phrase is not None:
-            return phrase
+        if heard.phrases:
+            standing = await party.standing(sid, DUE_S)
+            phrase = await by_webhook.waiting(party, hook, standing, number, phrases)
+            if phrase is not None:
+                return phrase
         # A turn that was stored before may have been answered before we listened.
         spent_s = asyncio.get_running_loop().time() - came_at
-        reply = await _wait(party, hook, expected, spent_s, look_first=word is Hear.REPEATED)
+        reply = await _wait(party, hook, expected, spent_s, look_first=heard.word is Hear.REPEATED)
     return await _told(party, hook, number, phrases, reply, said)
 
 
 async def _stored(
     party: Party, hook: Hook, number: int, said: Said, told: int, came_at: float, *, patiently: bool
-) -> Hear:
+) -> Heard:
     """Store it; `patiently`: try for as long as the caller can wait, the server may come back."""
     now = asyncio.get_running_loop().time
     give_up = came_at + party.settings.reply_wait_s
@@ -225,8 +227,9 @@ async def _told(
 async def _sure(party: Party, hook: Hook, number: int, reply: Reply) -> bool:
     """False where a failover may take the reply, or has: it is not spoken then, and comes again."""
     try:
-        return await party.may_say(hook.call_sid, number, reply.text)
-    except (StoreError, UnknownCall):
+        async with asyncio.timeout(max(DUE_S, party.settings.replica_wait_s)):
+            return await party.may_say(hook.call_sid, number, reply.text)
+    except (StoreError, UnknownCall, TimeoutError):
         return False
 
 
@@ -237,7 +240,7 @@ async def _said(
     if answers.voice != "relay":
         return answers.listen(number + 1, first + text)
     try:
-        record = await party.desk.ask(party.snapshots.read, hook.call_sid)
+        record = await party.soon(party.snapshots.read, hook.call_sid)
         since = len(await party.heard_of(record)) if record.answered == number else 0
         sent_at = 0 if record.sent is None else record.sent.at
     except (StoreError, UnknownCall):
@@ -258,9 +261,8 @@ async def _until_a_human_comes(
     alert = None if standing is None else standing.alert
     if alert is None or alert.state == "nobody" or alert.round > 1:
         try:
-            await party.desk.ask(
-                party.intake.store.handovers.resume, sid, "nobody has picked up", over=False
-            )
+            resume = party.intake.store.handovers.resume
+            await party.soon(resume, sid, "nobody has picked up", over=False)
         except StoreError:
             return answers.hold(number, phrases, "still_here")
         return answers.listen(number + 1, answers.phrase("nobody_yet"))

@@ -232,3 +232,12 @@ def test_the_lamps_tell_who_works_and_who_looks_after_them(parts: Parts) -> None
     assert (told.slots, told.busy, told.processes) == (4, 1, 0)
     vitals.leave("w1@test")
     vitals.leave("dog@test")
+
+
+def test_a_line_that_cannot_be_read_stops_no_board_and_is_told(desk: Desk) -> None:
+    desk.parts.client.xadd(call_keys(SID).journal, {"event": "of a newer release", "at": "soon"})
+    desk.parts.store.hear(SID, 1, "stuck")
+    assert SID in desk.round().shown
+    assert SID in desk.round().trouble
+    desk.parts.client.flushall()
+    assert desk.round().trouble == ""

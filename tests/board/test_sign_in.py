@@ -98,6 +98,16 @@ def test_who_signs_in_again_gets_another_token_each_time(here: Desk) -> None:
     assert len(found) == 3
 
 
+@pytest.mark.parametrize("name", ["ana", "bo"])
+def test_who_signs_in_leaves_the_session_that_their_browser_had(here: Desk, name: str) -> None:
+    browser, elsewhere, thief = here.signed_in("ana"), here.signed_in("ana"), here.browser()
+    thief.cookies.set("callflow-session", session_cookie(browser))
+    assert thief.get("/board").status_code == 200
+    assert sign_in_as(browser, name).status_code == 303
+    assert thief.get("/board").status_code == 303
+    assert browser.get("/board").status_code == elsewhere.get("/board").status_code == 200
+
+
 def test_the_store_has_no_token_and_no_password(here: Desk, redis_url: str) -> None:
     browser = here.signed_in("ana")
     token = session_cookie(browser)

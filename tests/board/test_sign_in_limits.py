@@ -13,6 +13,7 @@ from starlette.requests import Request
 from callflow.access import passwords
 from callflow.board.reach import Reach
 from callflow.store.attempts import Allowed, Attempts, Limits
+from callflow.store.audit import Audit
 from callflow.store.script import Scripts, connect
 from callflow.store.sessions import Sessions
 from tests.desk import Desk, desk, password_of, sign_in_as, write_users
@@ -31,9 +32,9 @@ def from_address(here: Desk, address: str, name: str, password: str | None = Non
 
 
 @pytest.mark.parametrize("name", ["ana", "nobody"])
-def test_after_five_wrong_passwords_the_right_one_has_to_wait(here: Desk, name: str) -> None:
-    tries = [from_address(here, "192.0.2.1", name, "wrong") for _ in range(6)]
-    assert tries == [403] * 5 + [429]
+def test_after_four_wrong_passwords_the_right_one_has_to_wait(here: Desk, name: str) -> None:
+    tries = [from_address(here, "192.0.2.1", name, "wrong") for _ in range(5)]
+    assert tries == [403] * 4 + [429]
     assert from_address(here, "192.0.2.1", name) == 429
     browser = here.browser(**{"x-forwarded-for": "192.0.2.1"})
     answer = sign_in_as(browser, name)
@@ -64,13 +65,34 @@ def test_who_comes_from_many_addresses_is_slowed_by_the_name(redis_url: str) -> 
         assert attempts.begin("bo", "192.0.2.1") == 0
 
 
+def test_one_address_alone_does_not_lock_a_name_out() -> None:
+    limits = Limits()
+    windows = -(-limits.name.within_ms // limits.pair.within_ms)
+    assert windows * limits.pair.tries < limits.name.tries
+
+
 def test_right_passwords_are_not_counted_and_do_not_wipe_out_wrong_ones(here: Desk) -> None:
     assert [from_address(here, "192.0.2.1", "ana") for _ in range(7)] == [303] * 7
-    for _ in range(4):
+    for _ in range(3):
         from_address(here, "192.0.2.1", "ana", "wrong")
     assert from_address(here, "192.0.2.1", "ana") == 303
     assert from_address(here, "192.0.2.1", "ana", "wrong") == 403
     assert from_address(here, "192.0.2.1", "ana") == 429
+
+
+def test_who_comes_back_with_a_state_that_is_not_theirs_fills_no_audit_and_is_slowed(
+    redis_url: str,
+) -> None:
+    company = {"oidc_issuer": "https://id.example", "oidc_client_id": "us"}
+    with desk(redis_url, **company) as here:
+        browser = here.browser()
+        states = ["x.y"] * 5 + [f"{number}.y" for number in range(27)]
+        told = [
+            browser.get("/board/sign-in/oidc/back", params={"code": "x", "state": one}).status_code
+            for one in states
+        ]
+        assert told == [403] * 4 + [429] + [403] * 26 + [429]
+        assert Audit(here.door.scripts).sign_ins() == []
 
 
 def test_somebody_who_is_refused_for_too_many_tries_costs_no_hash(

@@ -201,6 +201,20 @@ def test_a_state_that_we_did_not_give_is_worth_nothing(
     refused(here, answer, browser, ANEW)
 
 
+@pytest.mark.parametrize("keys", [{}, {"keys": 7}, {"keys": None}, {"keys": [{}]}, {"keys": [7]}])
+def test_a_provider_without_keys_lets_nobody_in(
+    here: Desk, company: OidcProvider, monkeypatch: pytest.MonkeyPatch, keys: Claims
+) -> None:
+    kept = OidcProvider.get
+    monkeypatch.setattr(
+        OidcProvider, "get", lambda self, path: keys if path == "/jwks" else kept(self, path)
+    )
+    browser = here.browser()
+    answer = come_back(browser, company)
+    assert answer.status_code == 403, answer.text
+    assert not session_cookie(browser)
+
+
 def test_who_takes_too_long_begins_again(
     here: Desk, company: OidcProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

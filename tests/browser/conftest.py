@@ -20,8 +20,10 @@ from tests.parts import Parts
 CHROMIUM = Path("/usr/bin/chromium")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """For one file: while it is there an event loop runs in this thread, and no test can have its
+    own."""
     if not CHROMIUM.exists():
         missing("chromium", "apt-get install chromium")
     with sync_playwright() as playwright:

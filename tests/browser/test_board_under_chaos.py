@@ -30,7 +30,6 @@ from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.chaos,
     pytest.mark.timeout(300),
     pytest.mark.leaves_live_calls,
 ]

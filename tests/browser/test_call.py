@@ -150,6 +150,12 @@ def test_an_act_that_may_be_done_is_asked_for_again_under_the_same_name(board: B
     page.wait_for_timeout(200)
     assert len(names) == 2
     assert len(set(names)) == 1
+    page.fill("#note-text", "other words")
+    page.click("form[data-act=note] button")
+    expect(page.locator("form[data-act=note] button")).to_be_enabled()
+    page.wait_for_timeout(200)
+    assert len(names) == 3
+    assert len(set(names)) == 2
 
 
 def test_nothing_that_a_caller_or_an_operator_writes_is_run(board: Board) -> None:

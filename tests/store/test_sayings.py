@@ -89,3 +89,14 @@ def test_a_phrase_that_waits_when_a_human_comes_is_not_said(parts: Parts) -> Non
     parts.store.sayings.say(SID, "one", "ana", request="b")
     parts.store.handovers.accept(SID, ladder.accepted(ladder.fresh("asked"), "CAhuman"))
     assert parts.store.sayings.utter(SID, "t") == ()
+
+
+def test_whoever_stores_a_turn_is_told_whether_a_phrase_waits(parts: Parts) -> None:
+    parts.store.open(SID)
+    assert not parts.store.hear(SID, 1, "stuck").phrases
+    parts.store.sayings.say(SID, "Help is here.", "ana", request="p1")
+    assert parts.store.hear(SID, 2, "hello").phrases
+    assert parts.store.hear(SID, 2, "hello").phrases, "it is not known of a turn that was stored"
+    parts.store.sayings.utter(SID, "t")
+    parts.store.sayings.uttered(SID, ["p1"])
+    assert not parts.store.hear(SID, 3, "hello?").phrases

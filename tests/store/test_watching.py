@@ -287,3 +287,12 @@ def test_while_a_node_is_gone_the_calls_of_the_others_are_seen() -> None:
         wait_until(lambda: not watching.look().blind, "it was never looked at again")
         assert len(watching.look().sights) == 40
         parts.close()
+
+
+def test_a_line_of_a_journal_that_cannot_be_read_hides_no_other(parts: Parts) -> None:
+    parts.store.open(SID)
+    parts.client.xadd(call_keys(SID).journal, {"event": "of a newer release", "at": "soon"})
+    parts.store.hear(SID, 1, "stuck")
+    watching = Watching(parts.client)
+    assert len(watching.look().sights) == 1
+    assert [one.event for _, one in watching.entries({SID: ""})[SID]] == ["opened", "heard"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,9 +12,9 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from callflow.call.record import Saying
 from callflow.errors import StoreUnavailable
 from callflow.store.keys import SAID_CHANNEL
+from callflow.store.lines import Lines
 from callflow.store.sayings import Sayings
 from tests.acting import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import RELAY, Exchange
@@ -156,17 +158,9 @@ def test_a_phrase_that_was_spoken_is_not_said_by_the_next_socket(
     def phrase(socket: Socket) -> None:
         ana.does("say", text=PHRASE)
         assert socket.hears_reply() == PHRASE
-        wait_until(lambda: [one for one in sayings() if one.until], "it is not noted as sent")
-
-    def over() -> bool:
-        now_ms = exchange.parts.snapshots.now_ms()
-        return all(one.until and one.until < now_ms for one in sayings())
-
-    def sayings() -> tuple[Saying, ...]:
-        return exchange.parts.record().sayings
+        wait_until(lambda: exchange.parts.record().sayings == (), "it is not noted as heard", 2)
 
     with broken(exchange, until=phrase), exchange.worker(REPLY):
-        wait_until(over, "time stands still")
         with relay(exchange) as socket:
             socket.setup()
             socket.says("hello")
@@ -214,3 +208,38 @@ def test_a_caller_who_speaks_into_it_does_not_hear_it_again(
                     socket.says(said_by_caller)
                     assert socket.hears_reply() == REPLY
             assert parts.record().sayings == ()
+
+
+@pytest.mark.parametrize("slow", ["interrupt", "played", "uttered"])
+def test_a_store_that_is_slow_to_note_what_was_heard_keeps_no_words_waiting(
+    parts: Parts,
+    redis_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    slow: str,
+) -> None:
+    free = threading.Event()
+    with (
+        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
+        dispatcher(exchange, "ana") as ana,
+        exchange.worker(REPLY),
+    ):
+        exchange.line(called=RELAY).arrives()
+        with relay(exchange) as socket:
+            socket.setup()
+            socket.says("stuck")
+            assert socket.hears_reply() == REPLY
+            ana.does("say", text=PHRASE)
+            assert socket.hears_reply() == PHRASE
+            owner = Sayings if slow == "uttered" else Lines
+            monkeypatch.setattr(owner, slow, lambda *_, **__: free.wait(5))
+            began = time.monotonic()
+            for words in (REPLY, PHRASE):
+                socket.send(type="info", name="tokensPlayed", value=words)
+            socket.send(
+                type="interrupt", utteranceUntilInterrupt="Please", durationUntilInterruptMs=90
+            )
+            socket.says("what")
+            assert socket.hears_reply() == REPLY
+            assert time.monotonic() - began < 2.5
+            free.set()

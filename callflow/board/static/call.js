@@ -172,6 +172,8 @@ function say(look, text) {
 }
 
 for (const form of document.querySelectorAll("form[data-act]")) {
+  // Other words are another request: the one before may have been done.
+  form.addEventListener("input", () => delete form.dataset.request);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const sure = form.querySelector("[data-sure]");

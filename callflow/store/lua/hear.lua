@@ -11,13 +11,14 @@
 --       14 why, and 15 the alert for it; both JSON
 --       16 1 where the words speak of danger, before anybody has understood them; else 0
 --       17 now_ms or ''
--- Says  heard, wake|waits|quiet, alerted|calm, room|full, urgency as JSON, 1 when it is hurried
+-- Says  heard, wake|waits|quiet, alerted|calm, room|full, urgency as JSON, 1 when it is hurried,
+--       phrases|none (of people, that wait for the caller)
 --       | repeated | ahead, turns heard | unknown | a refusal of the table
 --       `wake`: nobody works on the call and no message for it is on its way yet; `waits`: one is.
 --       `full`: it counts as heard, and what was said is not kept.
-local state, heard, answered, worker, handling, unclear, urgency, hurry = unpack(redis.call(
+local state, heard, answered, worker, handling, unclear, urgency, hurry, sayings = unpack(redis.call(
   'HMGET', KEYS[1], 'call_state', 'heard', 'answered', 'assigned_worker', 'handling', 'unclear',
-  'urgency', 'hurry'))
+  'urgency', 'hurry', 'sayings'))
 if not state then
   return {'unknown'}
 end
@@ -59,6 +60,7 @@ if ARGV[16] == '1' then
   redis.call('HSET', KEYS[1], 'hurry', turn)
 end
 local hurried = is_hurried(hurry, answered)
+local phrases = sayings and sayings ~= '[]' and 'phrases' or 'none'
 redis.call('ZADD', KEYS[5], now, ARGV[2])
 journal(KEYS[3], now, 'heard', 'turn', turn)
 
@@ -87,15 +89,15 @@ end
 if handling == ARGV[7] then
   -- The human on the line has heard it as well.
   redis.call('HSET', KEYS[1], 'answered', turn)
-  return {'heard', 'quiet', alerted, room, urgency, hurried}
+  return {'heard', 'quiet', alerted, room, urgency, hurried, phrases}
 end
 if worker ~= 'null' then
-  return {'heard', 'quiet', alerted, room, urgency, hurried}
+  return {'heard', 'quiet', alerted, room, urgency, hurried, phrases}
 end
 if lost == 0 and heard > answered then
   -- Owed already: that turn's own message, or its deadline, brings a worker to this one too.
-  return {'heard', 'waits', alerted, room, urgency, hurried}
+  return {'heard', 'waits', alerted, room, urgency, hurried, phrases}
 end
 redis.call('HSET', KEYS[1], 'owed_since', now)
 redis.call('ZADD', KEYS[4], now + ARGV[5], ARGV[2])
-return {'heard', 'wake', alerted, room, urgency, hurried}
+return {'heard', 'wake', alerted, room, urgency, hurried, phrases}

@@ -17,6 +17,9 @@ if what == 'begin' then
 end
 if what == 'end' then
   redis.call('DEL', KEYS[1])
+  -- Where it had ended before this is the write that WAIT asks about (run_assured).
+  redis.call('HINCRBY', KEYS[2], 'round', 0)
+  redis.call('PEXPIRE', KEYS[2], most)
   return {'ended'}
 end
 if what == 'end_all' then

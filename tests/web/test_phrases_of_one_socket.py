@@ -1,0 +1,201 @@
+"""When a phrase of a person counts as heard on a relay socket: when the carrier says so, or when
+the socket has lived long enough; and never because time alone has passed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from callflow.errors import StoreUnavailable
+from callflow.store.sayings import Sayings
+from callflow.store.standing import Standing
+from callflow.web.by_socket import BySocket
+from callflow.web.desk import Desk
+from callflow.web.party import DUE_S, Party
+from callflow.web.speaking import Spoken
+from tests.parts import SID, Parts
+
+PHRASE = "The engineer is at the door."
+SOON_S = 0.2
+"""So long it takes to say it here."""
+
+
+class Line:
+    """One socket of a call, and what it has said."""
+
+    def __init__(self, parts: Parts, *, tells: bool = False) -> None:
+        self.heard: list[str] = []
+        self.parts = parts
+        self.desk = Desk("here")
+        store = SimpleNamespace(sayings=parts.store.sayings)
+        party = SimpleNamespace(intake=SimpleNamespace(store=store), desk=self.desk)
+        party.soon = lambda *asked, **more: Party.soon(cast(Party, party), *asked, **more)
+        self.spoken = Spoken(len(PHRASE) / SOON_S, tells=tells)
+        self.phrases = BySocket(cast(Party, party), SID, self.spoken, 0.0, self._aloud)
+
+    async def _aloud(self, text: str) -> None:
+        self.heard.append(text)
+        self.spoken.aloud(text, time.monotonic())
+
+    async def says(self) -> bool:
+        return await self.phrases.say(Standing.of(self.parts.record()))
+
+    async def breaks(self) -> None:
+        self.phrases.stops()
+        await self.phrases.note_heard()
+
+
+@pytest.fixture
+def call(parts: Parts) -> Parts:
+    parts.store.open(SID)
+    parts.store.sayings.say(SID, PHRASE, "ana", request="p1")
+    return parts
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def told() -> None:
+        async with asyncio.timeout(20):
+            await story()
+
+    asyncio.run(told())
+
+
+async def passes(seconds: float) -> None:
+    """Time itself is what is tested here."""
+    await asyncio.sleep(seconds)
+
+
+@pytest.mark.parametrize("how", ["played", "interrupted"])
+def test_a_phrase_is_noted_as_heard_twice_at_once(
+    call: Parts, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async def story() -> None:
+        line = Line(call)
+        await line.says()
+        await passes(SOON_S)
+        kept = Sayings.uttered
+
+        def slow(self: Sayings, *named: Any, **more: Any) -> None:
+            time.sleep(DUE_S / 3)
+            kept(self, *named, **more)
+
+        monkeypatch.setattr(Sayings, "uttered", slow)
+        once = getattr(line.phrases, how)(PHRASE)
+        await asyncio.gather(line.phrases.note_heard(), once, line.says())
+        assert call.record().sayings == ()
+        assert line.heard == [PHRASE]
+
+    run(story)
+
+
+def test_what_the_carrier_dropped_is_said_again_however_late(call: Parts) -> None:
+    async def story() -> None:
+        line = Line(call)
+        await line.says()
+        await line.phrases.interrupted("Please")
+        await passes(SOON_S + 0.1)
+        assert await line.says()
+        assert line.heard == [PHRASE, PHRASE]
+
+    run(story)
+
+
+def test_a_socket_that_broke_before_it_was_spoken_leaves_it_to_a_later_one(call: Parts) -> None:
+    async def story() -> None:
+        line, later = Line(call), Line(call)
+        await line.says()
+        await line.breaks()
+        await passes(SOON_S + 0.1)
+        await line.breaks()  # What is told late is not told as if it had lived on.
+        assert await later.says()
+        assert later.heard == [PHRASE]
+
+    run(story)
+
+
+def test_a_process_that_died_over_it_leaves_it_to_a_later_one(call: Parts) -> None:
+    async def story() -> None:
+        line, later = Line(call), Line(call)
+        await line.says()
+        await passes(SOON_S + 0.1)
+        assert await later.says()
+
+    run(story)
+
+
+def test_a_socket_that_lived_on_says_that_it_was_heard(call: Parts) -> None:
+    async def story() -> None:
+        line, later = Line(call), Line(call)
+        await line.says()
+        assert line.phrases.look_s(3.0) <= SOON_S + 0.1
+        await passes(SOON_S)
+        await line.breaks()
+        assert not await later.says()
+        assert later.heard == []
+        assert line.phrases.look_s(3.0) == 3.0
+
+    run(story)
+
+
+@pytest.mark.parametrize("tells", [False, True])
+def test_what_the_carrier_tells_to_have_been_played_is_never_said_again(
+    call: Parts, monkeypatch: pytest.MonkeyPatch, tells: bool
+) -> None:
+    """Also where that cannot be noted before the socket breaks."""
+
+    async def story() -> None:
+        line, later = Line(call, tells=tells), Line(call, tells=tells)
+        await line.says()
+
+        def gone(*_: object, **__: object) -> None:
+            raise StoreUnavailable("here", "gone")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Sayings, "uttered", gone)
+            await line.phrases.played(PHRASE)
+            with pytest.raises(StoreUnavailable):
+                await line.breaks()
+        await passes(0.3)  # As long as the server is taken for gone.
+        await line.breaks()
+        assert not await later.says()
+        assert later.heard == []
+
+    run(story)
+
+
+def test_where_the_carrier_tells_time_alone_does_not_say_that_it_was_heard(call: Parts) -> None:
+    async def story() -> None:
+        line, later = Line(call, tells=True), Line(call, tells=True)
+        await line.says()
+        await passes(SOON_S + 0.1)
+        await line.breaks()
+        assert await later.says()
+
+    run(story)
+
+
+def test_a_store_that_is_slow_to_give_it_keeps_nobody_waiting(
+    call: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        line, kept = Line(call), Sayings.utter
+
+        def slow(self: Sayings, *named: Any, **more: Any) -> Any:
+            given = kept(self, *named, **more)
+            time.sleep(1.0)
+            return given
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Sayings, "utter", slow)
+            began = time.monotonic()
+            assert not await line.says()
+            assert time.monotonic() - began < 0.6
+        assert await line.says(), "it is not given again"
+        assert line.heard == [PHRASE]
+
+    run(story)

@@ -1,0 +1,53 @@
+"""A session ends with its socket, whatever it was doing: one that lives on would hear silences."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from callflow.web.session import Session
+from tests.exchange import RELAY, Exchange
+from tests.relay_socket import relay
+
+pytestmark = pytest.mark.leaves_live_calls
+
+
+def test_a_session_that_forgets_that_it_was_cancelled_ends_with_its_socket(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `asyncio.wait_for` may before Python 3.12."""
+    forgot, ended = threading.Event(), threading.Event()
+
+    async def speak(_: Session) -> None:
+        try:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                forgot.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(Session, "speak", speak)
+    exchange.line(called=RELAY).arrives()
+    with relay(exchange) as socket:
+        socket.setup()
+    assert ended.wait(5)
+    assert forgot.is_set()
+
+
+def test_a_mistake_of_ours_on_a_socket_is_not_taken_for_its_end(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def speak(_: Session) -> None:
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr(Session, "speak", speak)
+    exchange.line(called=RELAY).arrives()
+    with relay(exchange) as socket:
+        socket.setup()
+        with pytest.raises(Exception, match=r"1011|1006|no close frame"):
+            socket.hears()
+    assert "a mistake" in caplog.text
