@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from callflow.call.facts import merged
 from callflow.call.record import CallRecord, SopChunk
+from callflow.call.urgency import Urgency
 from callflow.sop.protocols import Engine, Hit, Retriever, primary_language
-from callflow.sop.triage import Signs, Triage, procedures, triage
+from callflow.sop.triage import Signs, Triage, grounds, procedures, triage
 from callflow.understanding.allclear import all_clear
 from callflow.understanding.danger import dangers
 from callflow.understanding.facts import learn
@@ -38,6 +39,7 @@ class Understood:
     turn: int
     language: str
     triage: Triage
+    grounds: Mapping[str, Urgency]
     facts: Mapping[str, Any]
     chunks: tuple[SopChunk, ...]
 
@@ -51,6 +53,7 @@ class Understood:
                 "scenario_type": self.triage.scenario,
                 "open_scenarios": self.triage.open,
                 "urgency": self.triage.urgency,
+                "grounds": dict(self.grounds),
                 "facts": dict(self.facts),
                 "retrieved_sop_chunks": self.chunks,
                 "sop_step": 0 if moved else record.sop_step,
@@ -86,7 +89,9 @@ class Comprehension:
             heard = _without(heard, FOREIGN)
         found = triage(heard, Triage.of(record), engine.urgencies)
         chunks = _chunks(engine.retriever, said, language, found, record)
-        return Understood(turn, language, found, merged(record.facts, learned), chunks)
+        facts = merged(record.facts, learned)
+        speaks = grounds(found, facts.get("danger", ()), engine.urgencies)
+        return Understood(turn, language, found, speaks, facts, chunks)
 
 
 def signs(engine: Engine, said: str, language: str) -> Signs:

@@ -117,9 +117,16 @@ class Shown:
             ("turns", f"{record.answered} / {record.heard}"),
             ("worker", short_worker(record.assigned_worker) or none),
             ("fence", str(record.fence)),
-            ("human", record.needs_human or none),
+            ("human", self._human(row) or none),
             ("outcome", w(f"outcome.{record.outcome}") if record.outcome else none),
         ]
+
+    def _human(self, row: Row) -> str:
+        """Who is on the line or rung, and why a human is wanted."""
+        who = self.cells(row).parts["ladder"]
+        if not who and self.record.outcome is None and self.record.handling == "human":
+            who = self.w("state.with_a_human")
+        return " · ".join(one for one in (who, self.record.needs_human) if one)
 
     def _facts(self) -> list[tuple[str, str, bool]]:
         return [

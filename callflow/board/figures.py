@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from callflow.board.call_page import clock
 from callflow.board.cells import age, state_of
+from callflow.board.past import HOUR_MS
 from callflow.board.words import Catalogue
 from callflow.call.words import Word
 
@@ -32,10 +33,19 @@ def figures(header: Mapping[str, Any], w: Catalogue) -> dict[str, Any]:
         "calls": sum(calls.values()),
         "counts": [(state, calls.get(state, 0)) for state in STATES],
         "hidden": header.get("hidden", 0),
+        "since": since(header, w),
         "takeovers": header.get("takeovers", 0),
         "silence": w("page.none") if silence_ms is None else age(silence_ms),
         "lamps": [(name, *_lamp(name, header, w)) for name in ("workers", "beat", "watchdog")],
     }
+
+
+def since(header: Mapping[str, Any], w: Catalogue) -> str:
+    """Since when the takeovers and silences are counted, by UTC; empty once that is an hour."""
+    since_ms = header.get("since_ms", 0)
+    if not since_ms or header["now_ms"] - since_ms >= HOUR_MS:
+        return ""
+    return w("head.since", time=clock(since_ms).rpartition(":")[0])
 
 
 def _lamp(name: str, header: Mapping[str, Any], w: Catalogue) -> tuple[str, str]:

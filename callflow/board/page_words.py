@@ -63,6 +63,7 @@ PAGES: Final[Mapping[str, tuple[str, str]]] = {
     "head.old": ("old", "前"),
     "head.takeovers": ("Takeovers, last hour", "一小时内接管"),
     "head.silence": ("Longest silence, last hour", "一小时内最长静默"),
+    "head.since": ("since {time}", "自 {time} 起"),
     "head.hidden": ("more, not shown", "个未显示"),
     "head.of_workers": (
         "{workers} workers, {busy} of {slots} slots busy",
@@ -212,8 +213,13 @@ PAGES: Final[Mapping[str, tuple[str, str]]] = {
     "act.end_yes": ("Yes, end it", "是，结束"),
     "act.end_no": ("No, go back", "否，返回"),
     "act.done": ("Done.", "已完成。"),
-    "act.failed": ("Not done: {why}", "未完成：{why}"),
-    "act.unreachable": ("callflow cannot be reached", "无法连接 callflow"),
+    # The server says itself whether it was not done, or whether that is not known.
+    "act.failed": ("{why}", "未确认完成：{why}"),
+    "act.unreachable": (
+        "callflow cannot be reached: it is not known whether this was done. Send it once more: "
+        "it is not done twice.",
+        "无法连接 callflow，不确定是否已执行。请再次发送，不会重复执行。",
+    ),
     "act.only_look": ("Your role may look and not act.", "您的角色只能查看，不能操作。"),
     "act.over": ("This call has ended.", "通话已结束。"),
     "fact.dispatch.requested": ("help was asked for", "已请求救援"),

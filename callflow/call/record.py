@@ -144,12 +144,16 @@ class Act(Frozen):
 
 
 class Remark(Frozen):
-    """A note of a person about the call: kept with it, and never spoken. `id` names the request."""
+    """A note of a person about the call: kept with it, and never spoken. `id` names the request.
+
+    `urgency`: it is the reason for which they set that one; None for any other note.
+    """
 
     id: str
     by: str
     at: int
     text: str
+    urgency: Urgency | None = None
 
 
 class Saying(Frozen):
@@ -171,13 +175,15 @@ class Saying(Frozen):
 
 class UrgencySet(Frozen):
     """A person's word on the urgency: it stands until something is heard that is graver than what
-    had been heard then (`over`)."""
+    had been heard then (`over`), or that speaks for a higher one and was not among what was `known`
+    (`CallRecord.grounds`, as they were)."""
 
     to: Urgency
     over: Urgency | None
     by: str
     at: int
     reason: str | None = None
+    known: dict[str, Urgency] = Field(default_factory=dict)
 
 
 class Disposed(Frozen):
@@ -204,7 +210,8 @@ class CallRecord(Frozen):
     turns in a row that were not understood, `lost` the turns that a failover took. What people do:
     `acts` (see `call/acts.py`), `notes`, `sayings` (phrases on their way to the caller),
     `urgency_set` beside `urgency_heard`, what is heard by itself (None where nobody has set
-    another: then it is `urgency`), `disposition`.
+    another: then it is `urgency`), `disposition`. `grounds` are what was heard that speaks for an
+    urgency, each with the one that it speaks for.
     """
 
     call_sid: str
@@ -246,6 +253,7 @@ class CallRecord(Frozen):
     sayings: tuple[Saying, ...] = ()
     urgency_heard: Urgency | None = None
     urgency_set: UrgencySet | None = None
+    grounds: dict[str, Urgency] = Field(default_factory=dict)
     disposition: Disposed | None = None
 
     @property

@@ -87,7 +87,7 @@ def rows_of(height: int) -> int:
 def page(seen: Seen, view: View, console: Console) -> Group:
     """The whole screen."""
     height, width = console.size.height, console.size.width
-    head = header(seen, view)
+    head = header(seen, view, width)
     room = height - len(head) - FOOTER_LINES
     if view.opened is None:
         lines, keys = _calls(seen, view, rows_of(height), width), KEYS
@@ -110,8 +110,8 @@ def _place(seen: Seen, view: View, height: int) -> str:
     return f"{shown.start + 1} to {min(shown.stop, total)} of {total}"
 
 
-def header(seen: Seen, view: View) -> list[Text]:
-    """Clock and age of the data, calls per state, the last hour, who is at work."""
+def header(seen: Seen, view: View, width: int) -> list[Text]:
+    """Clock and age of the data, calls per state, who is at work, the last hour."""
     head = seen.board.header
     first = Text("callflow  ", "bold") + screen.text(screen.clock(seen.board.now_ms))
     if view.paused:
@@ -126,17 +126,23 @@ def header(seen: Seen, view: View) -> list[Text]:
     ]
     total = screen.counted(head["active"], "call")
     hidden = f"{head['hidden']} {_WORDS('head.hidden')}" if head["hidden"] else ""
-    silence = head["silence_ms"]
-    hour = [
-        (f"{_WORDS('head.takeovers')}: {head['takeovers']}", ""),
-        (f"{_WORDS('head.silence')}: {'–' if silence is None else said.age(silence)}", ""),
-    ]
     return [
         first,
         _row([(total, "bold"), *states, (hidden, "bold red")]),
-        _row([*_staffed(seen), *hour]),
-        Text(),
+        *_at_work(seen, width),
     ]
+
+
+def _at_work(seen: Seen, width: int) -> list[Text]:
+    """Two lines: all on one where it fits, else the last hour on the one that is empty else."""
+    head, silence_ms = seen.board.header, seen.board.header["silence_ms"]
+    silence = "–" if silence_ms is None else said.age(silence_ms)
+    takeovers = (f"{_WORDS('head.takeovers')}: {head['takeovers']}", "")
+    *staffed, swept = _staffed(seen)
+    whole = _row([*staffed, swept, takeovers, (f"{_WORDS('head.silence')}: {silence}", "")])
+    if whole.cell_len <= width:
+        return [whole, Text()]
+    return [_row(staffed), _row([takeovers, (f"longest silence: {silence}", ""), swept])]
 
 
 def _staffed(seen: Seen) -> list[tuple[str, str]]:

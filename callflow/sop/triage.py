@@ -8,7 +8,7 @@ mistake" ends nothing that has begun: somebody may be forced to say it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,7 +56,9 @@ class Triage:
     @classmethod
     def of(cls, record: CallRecord) -> Triage:
         """What is known about a call so far."""
-        return cls(record.scenario_type, record.open_scenarios, record.urgency)
+        # What a person has made of the urgency is theirs: what was heard goes on from what was.
+        heard = record.urgency if record.urgency_set is None else record.urgency_heard
+        return cls(record.scenario_type, record.open_scenarios, heard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,17 @@ def _ranked(names: list[str], before: Triage, urgencies: Mapping[str, Urgency]) 
     if urgency is None or (before.urgency and graver(before.urgency, urgency)):
         urgency = before.urgency
     return Triage(ranked[0] if ranked else None, tuple(ranked), urgency)
+
+
+def grounds(
+    found: Triage, dangers: Iterable[str], urgencies: Mapping[str, Urgency]
+) -> dict[str, Urgency]:
+    """What speaks for an urgency: each scenario that applies, and each of the `dangers` that were
+    heard (`call/facts.py` DANGERS) whose scenario applies. A word alone speaks for none."""
+    heard = {name: name for name in found.open}
+    heard |= {f"danger:{one}": SCENARIO_OF[one] for one in dangers if SCENARIO_OF.get(one) in heard}
+    found_in = ((ground, urgencies.get(name)) for ground, name in heard.items())
+    return {ground: urgency for ground, urgency in found_in if urgency is not None}
 
 
 def procedures(found: Triage) -> tuple[str, ...]:

@@ -92,6 +92,7 @@ class CallStore(Lines):
             "scenario_type": as_json(record.scenario_type),
             "open_scenarios": as_json(record.open_scenarios),
             "urgency": as_json(record.urgency),
+            "grounds": as_json(record.grounds),
             "facts": as_json(record.facts),
             "sop_step": as_json(record.sop_step),
             # What is not said is the default: every claim reads all of it.

@@ -17,7 +17,6 @@ from callflow.call.ladder import wanted_by
 from callflow.call.record import Alert, CallRecord
 from callflow.call.state import Event, moves_row
 from callflow.call.urgency import Urgency
-from callflow.call.utterance import clean
 from callflow.errors import StoreUnavailable, StoreUnreplicated
 from callflow.store.asked import done, name_of, named, run, shown, words
 from callflow.store.encoding import BY_HUMAN, alert, as_json, clock
@@ -78,11 +77,13 @@ class DeskWork:
     ) -> tuple[bool, bool]:
         """Say how urgent the call is; and whether a reply is owed that no worker has begun.
 
-        It stands until something graver is heard than was when it was said. Raises ReasonMissing
-        for one that is less urgent than what was heard, and Overtaken.
+        It stands until something is heard that speaks for a higher one and was not known when it
+        was said. The reason is kept as a note, too, so that the next one does not replace it.
+        Raises ReasonMissing for one that is less urgent than what was heard, BadWords and TooMuch
+        for a reason as for a note, and Overtaken.
         """
-        keys, who = call_keys(call_sid), name_of(call_sid, by)
-        why = clean(call_sid, reason[:MOST_REASON_CHARS]) or None
+        keys, who, name = call_keys(call_sid), name_of(call_sid, by), named(request)
+        why = words(call_sid, reason, "reason", MOST_REASON_CHARS) if reason.strip() else None
         word, *rest = run(
             self._scripts,
             "urge",
@@ -92,11 +93,15 @@ class DeskWork:
             who,
             as_json(why),
             shown(seen),
-            named(request),
+            name,
+            as_json({"id": name, "by": who, "text": why, "urgency": urgency}),
+            MOST_NOTES,
             clock(now_ms),
         )
         if word == "unreasoned":
             raise ReasonMissing(call_sid, rest[0])
+        if word == "full":
+            raise TooMuch(call_sid, "notes", MOST_NOTES)
         is_done = done(call_sid, Event.URGE, URGENCY, word, rest)
         return is_done, is_done and rest[:1] == ["1"]
 

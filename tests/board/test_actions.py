@@ -112,7 +112,8 @@ def test_a_note_is_in_the_record_and_neither_logged_nor_spoken(
     ana.does("say", text=SECRET)
     ana.does("urgency", urgency="P1", reason=SECRET)
     record = ana.exchange.parts.record()
-    assert [(note.by, note.text) for note in record.notes] == [("ana", SECRET)]
+    kept = [(note.by, note.text, note.urgency) for note in record.notes]
+    assert kept == [("ana", SECRET, None), ("ana", SECRET, "P1")]
     assert SECRET not in caplog.text
     assert SECRET not in str(ana.exchange.parts.client.xrange(call_keys(SID).journal))
 
@@ -161,6 +162,7 @@ CANNOT_BE_MEANT: list[tuple[str, dict[str, str]]] = [
     ("say", {}),
     ("say", {"phrase": "nothing"}),
     ("urgency", {"urgency": "P1", "seen": "urgency"}),
+    ("urgency", {"urgency": "P1", "reason": "x" * 501}),
 ]
 
 

@@ -13,6 +13,7 @@ from callflow.board.call_page import thread
 from callflow.board.cells import age, clock, short_worker
 from callflow.board.page import _ENVIRONMENT, STATIC
 from callflow.board.routes import FIRST_ROWS
+from callflow.call import ladder
 from callflow.call.record import CallRecord
 from callflow.store.audit import Audit
 from callflow.store.script import Scripts
@@ -104,6 +105,38 @@ def test_a_viewer_gets_no_form_and_each_reading_is_kept(exchange: Exchange) -> N
         assert f'action="/board/calls/{SID}/{act}"' in page
     audit = Audit(Scripts(exchange.parts.client))
     assert [(one.what, one.by) for one in audit.of_call(SID)] == [("read", "ana"), ("read", "bo")]
+
+
+def test_who_is_on_the_line_stands_in_short_and_each_reason_with_the_notes(
+    exchange: Exchange,
+) -> None:
+    client, store = browser(exchange, "bo"), exchange.parts.store
+
+    def human() -> str:
+        page = client.get(f"/board/calls/{SID}").text
+        (shown,) = re.findall(r"<dt>human</dt><dd>([^<]*)</dd>", page)
+        return str(shown)
+
+    assert human() == "none"
+    store.desk_work.urge(SID, "P4", "ana", request="a", reason="only <toast>")
+    store.desk_work.urge(SID, "P1", "bo", request="b")
+    store.handovers.want(SID, "asked")
+    assert human() == "human to be rung · asked"
+    alert = exchange.parts.record().alert
+    assert alert is not None
+    store.handovers.accept(SID, ladder.accepted(ladder.ringing(alert, "r", "Control"), "CAhuman"))
+    assert human() == "on the line: Control · asked"
+    page = client.get(f"/board/calls/{SID}").text
+    assert re.search(r"<b>ana</b>.*Urgency P4</span></div><p>only &lt;toast&gt;</p>", page)
+
+
+def test_the_header_says_since_when_the_hour_is_counted(exchange: Exchange) -> None:
+    client = browser(exchange, "ana")
+    counted = re.compile(r'<span data-since>since \d\d:\d\d</span></span><span [^>]*id="(\w+)"')
+    wait_until(
+        lambda: counted.findall(client.get("/board").text) == ["takeovers", "silence"],
+        "the header does not say since when",
+    )
 
 
 def test_the_board_alone_is_no_reading_of_a_call(exchange: Exchange) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -10,11 +11,14 @@ import pytest
 from callflow.board.journal_words import JOURNAL
 from callflow.board.page_words import PAGES
 from callflow.board.scenario_words import SCENARIOS
+from callflow.board.told import refused, unreachable
 from callflow.board.words import catalogue, chosen
+from callflow.call.acts import TooMuch
 from callflow.call.disposition import Disposition
 from callflow.call.facts import CALLER_FACTS, DANGERS, HUMAN_FACTS, OWN_FACTS, VULNERABLE
 from callflow.call.urgency import MEANINGS
 from callflow.call.words import Word
+from callflow.errors import CallEnded
 
 BOARD = Path(__file__).parents[2] / "callflow" / "board"
 STORE = Path(__file__).parents[2] / "callflow" / "store"
@@ -65,6 +69,14 @@ def test_templates_and_scripts_name_nothing_that_has_no_words() -> None:
         named |= set(re.findall(r"""\bw\(\s*["'`]([a-z_]+\.[\w.]+)["'`]""", text))
     assert len(named) > 100
     assert named <= EVERY.keys()
+
+
+def test_what_was_not_done_is_said_to_be_so_once() -> None:
+    for answer in (refused(TooMuch("CA1", "notes", 200)), refused(CallEnded("CA1", "urge"))):
+        told = json.loads(bytes(answer.body))["told"]
+        assert catalogue("en")("act.failed", why=told).count("Not done") == 1
+    told = json.loads(bytes(unreachable().body))["told"]
+    assert "Not done" not in catalogue("en")("act.failed", why=told)
 
 
 def test_a_name_that_nobody_has_given_words_is_itself() -> None:

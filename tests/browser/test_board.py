@@ -233,6 +233,48 @@ def test_who_was_signed_out_is_told_so(board: Board) -> None:
     expect(page.locator("body.stale")).to_be_visible()
 
 
+def test_who_is_signed_out_sees_no_word_more(board: Board) -> None:
+    sid = board.scene.fire()
+    page = board.signed_in()
+    call = board.watched(page.context)
+    call.goto(f"{board.url}/calls/{sid}")
+    call.fill("#note-text", "her name is Ann")
+    expect(call.locator(".thread")).to_contain_text("coughing")
+    expect(page.locator(row(sid))).to_contain_text("Platform lift B")
+    board.forgiven = ("401",)
+    other = board.watched(page.context)
+    other.goto(board.url)
+    other.click("form[action$='sign-out'] button")
+    for shown in (page, call):
+        expect(shown.locator("#trouble")).to_contain_text("signed out", timeout=10_000)
+        left = shown.content()
+        for word in ("coughing", "Platform lift B", "concourse", "Ann", sid):
+            assert word not in left.replace(f'data-sid="{sid}"', ""), word
+    assert page.locator("#calls tbody tr").count() == 0
+
+
+def test_the_header_says_since_when_takeovers_and_silences_are_counted(board: Board) -> None:
+    for language, told in (("en-GB", r"since \d\d:\d\d"), ("zh-CN", r"自 \d\d:\d\d 起")):
+        page = board.signed_in(locale=language)
+        for name in ("takeovers", "silence"):
+            cell = page.locator(f".state-bar div:has(#{name}) [data-since]")
+            expect(cell).to_have_text(re.compile(told))
+        written = page.evaluate(
+            """async () => {
+              const { showSince } = await import("/board/static/header.js");
+              const w = (name, shown) => `${name} ${shown.time}`;
+              const texts = [];
+              for (const now of [3600e3, 3600e3 + 1]) {
+                showSince({ since_ms: 1 }, now, w);
+                texts.push(document.querySelector("[data-since]").textContent);
+              }
+              return texts;
+            }"""
+        )
+        assert written[0].startswith("head.since ")
+        assert written[1] == ""
+
+
 def test_the_page_is_in_the_language_and_the_light_that_one_chooses(board: Board) -> None:
     board.scene.busy()
     page = board.signed_in(color_scheme="light")

@@ -107,6 +107,18 @@ def test_the_header_tells_of_calls_workers_sweeps_and_the_last_hour(parts: Parts
         assert told in drawn.partition("\n\n")[0], told
 
 
+@pytest.mark.parametrize("width", [80, 100, 110, 150])
+def test_the_longest_silence_is_there_on_every_width(parts: Parts, width: int) -> None:
+    _calls(parts, CA1="stuck", CA2="stuck")
+    seen = _seen(parts)
+    figures = {**seen.board.header, "takeovers": 12, "silence_ms": 754_000}
+    longest = replace(seen, board=replace(seen.board, header=figures), swept_ms=None)
+    drawn = _drawn(longest, width=width).split("\n")
+    for told in ("beat gone", "Takeovers, last hour: 12", "12:34", "last sweep over 1 s ago"):
+        assert any(told in line for line in drawn[2:4]), told
+    assert "P" in drawn[4] or "not yet known" in drawn[4]
+
+
 def test_old_data_is_shown_as_old_and_says_why(parts: Parts) -> None:
     drawn = _drawn(replace(_seen(parts), age_ms=4_000, trouble="the server is gone"))
     assert "This is 4.0 s old: it may be wrong." in drawn

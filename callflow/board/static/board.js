@@ -5,7 +5,7 @@ import { Order } from "./order.js";
 import { fill, tick, urgencyOf } from "./rows.js";
 import { Alarm } from "./sound.js";
 import { Stream } from "./stream.js";
-import { showHeader } from "./header.js";
+import { showHeader, showSince } from "./header.js";
 import { age, catalogue } from "./words.js";
 
 const STALE_MS = 2000;
@@ -171,9 +171,11 @@ function pass() {
   const shown = document.getElementById("age");
   shown.textContent = age(old);
   shown.dataset.fresh = stale ? "no" : "yes";
-  document.getElementById("clock").textContent = new Date(at).toLocaleTimeString(w.language, {
-    hour12: false,
-  });
+  document.getElementById("clock").textContent = new Date(at).toLocaleTimeString(
+    document.documentElement.lang,
+    { hourCycle: "h23" },
+  );
+  showSince(header, at, w);
   document.body.classList.toggle("stale", stale);
   complain(stale, old);
 }
@@ -237,6 +239,13 @@ const stream = new Stream(table.dataset.events, {
   },
   signedOut() {
     out = true;
+    calls.clear();
+    rows.clear();
+    inSight.clear();
+    body.replaceChildren();
+    for (const told of [news, document.getElementById("held-grave")]) told.textContent = "";
+    order.tell(false);
+    sound();
     pass();
   },
 });

@@ -4,6 +4,9 @@ import { age } from "./words.js";
 
 const LOOKS = { ok: "ok", understudy: "warn", unknown: "warn", bad: "bad" };
 
+const HOUR_MS = 3600000;
+const HOURS = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+
 function set(id, text) {
   const node = document.getElementById(id);
   if (node.textContent !== text) node.textContent = text;
@@ -20,6 +23,16 @@ function count(name, number) {
   const span = chip.querySelector("span");
   if (span && span.textContent !== String(number)) span.textContent = number;
   if (chip.hidden !== !number) chip.hidden = !number;
+}
+
+// Since when takeovers and silences are counted, until that is an hour.
+export function showSince(header, now, w) {
+  const { since_ms: since = 0 } = header;
+  const time = new Date(since).toLocaleTimeString(document.documentElement.lang, HOURS);
+  const text = since && now - since < HOUR_MS ? w("head.since", { time }) : "";
+  for (const node of document.querySelectorAll("[data-since]")) {
+    if (node.textContent !== text) node.textContent = text;
+  }
 }
 
 export function showHeader(header, w) {

@@ -56,7 +56,13 @@ export class Stream {
     try {
       // A stream does not tell why it was refused; a small question does.
       const answer = await fetch(this.url.replace(/events$/, "session"));
-      if (answer.status === 401) return this.on.signedOut();
+      if (answer.status === 401) {
+        // Nobody who is not signed in sees a word. An answer that is still under way to the page of
+        // a call finds no place there to be put into; the board takes its rows away itself.
+        document.getElementById("call")?.replaceChildren();
+        document.title = "callflow";
+        return this.on.signedOut();
+      }
       if (answer.status === 503) this.on.storeGone();
     } catch {
       // No connection at all: it is tried again.

@@ -26,6 +26,33 @@ local function late(field, value)
   local old, new = cjson.decode(known), cjson.decode(value)
   return old.turn == new.turn and #new.text < #old.text
 end
+local function given(field)
+  for i = 8, #ARGV - 2, 2 do
+    if ARGV[i] == field then
+      return ARGV[i + 1]
+    end
+  end
+end
+-- What the urgency is where a person has set another than is heard: theirs stands, until something
+-- is heard that is graver than all that they knew of, or that they did not know of and that speaks
+-- for more than theirs. As letters "P1" comes before "P2".
+-- Also the person's word as it stands from now on: what applies no more is news when heard again.
+local function over_theirs(stands, value)
+  local set = cjson.decode(stands)
+  local urgency, known, still = set.to, set.known or {}, {}
+  local heard = value ~= 'null' and cjson.decode(value) or nil
+  if heard and heard < urgency and (set.over == cjson.null or heard < set.over) then
+    urgency = heard
+  end
+  for name, speaks_for in pairs(cjson.decode(given('grounds') or '{}')) do
+    still[name] = known[name]
+    if speaks_for < urgency and not (known[name] and known[name] <= speaks_for) then
+      urgency = speaks_for
+    end
+  end
+  local kept = string.gsub(cjson.encode(still), '%%', '%%%%')
+  return cjson.encode(urgency), (string.gsub(stands, '"known":%b{}}$', '"known":' .. kept .. '}'))
+end
 local fields, changed = {}, false
 local function put(field, value)
   fields[#fields + 1] = field
@@ -37,12 +64,10 @@ for i = 8, #ARGV - 2, 2 do
   if not late(field, value) then
     local set = field == 'urgency' and redis.call('HGET', KEYS[1], 'urgency_set')
     if set then
-      -- A person has set another: theirs stands, until something is heard that is graver than all
-      -- that they knew of. As letters "P1" comes before "P2".
       put('urgency_heard', value)
-      local to, over = string.match(set, '^{"to":("P%d"),"over":([^,]+)')
-      local graver = value ~= 'null' and (over == 'null' or value < over)
-      value = graver and value < to and value or to
+      local theirs
+      value, theirs = over_theirs(set, value)
+      put('urgency_set', theirs)
     end
     put(field, value)
   end
