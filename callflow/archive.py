@@ -134,7 +134,13 @@ class Archive:
         return [whole.call_sid]
 
     def _keep(self, whole: WholeCall) -> str:
+        from callflow.records.records import Kept
+
         word = self.records.keep(self._complete(whole))
+        if word is Kept.ERASED:
+            # Somebody has erased it since it was read: nothing of it may stay until its keys end.
+            self.unarchived.forget(whole.call_sid)
+            return word
         # What was written meanwhile is found when it is looked at again.
         self.unarchived.settle(whole.call_sid, whole.through)
         return word
@@ -158,13 +164,20 @@ class Archive:
 
     def _later(self, call_sids: Sequence[str], failures: list[CallflowError]) -> int:
         """Add what was written of calls that are kept. Says of how many."""
+        erased = self.records.erased(call_sids)
+        for call_sid in erased:
+            # Whoever erased it could not reach the working keys, or they came with a failover.
+            self.unarchived.forget(call_sid)
         through = self.records.through(call_sids)
         grown = [
             call_sid
             for call_sid in call_sids
+            if call_sid not in erased
             # A database that was put back from yesterday's copy does not have it any more.
-            if call_sid not in through
-            or self.unarchived.settle(call_sid, through[call_sid]) is Settled.GROWN
+            and (
+                call_sid not in through
+                or self.unarchived.settle(call_sid, through[call_sid]) is Settled.GROWN
+            )
         ]
         added = 0
         for batch in _batches(grown):
@@ -180,7 +193,10 @@ class Archive:
         before_ms, why = now_ms - self.keep_days * DAY_MS, f"older than {self.keep_days} days"
         count = 0
         while old := self.records.older_than(before_ms, ERASED_TOGETHER):
-            count += len(self.records.erase(old, by=RETENTION, why=why).calls)
+            gone = self.records.erase(old, by=RETENTION, why=why).calls
+            for call_sid in gone:
+                self.unarchived.forget(call_sid)
+            count += len(gone)
             if time.monotonic() > give_up:
                 break
         return count

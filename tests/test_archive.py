@@ -244,6 +244,7 @@ def test_what_is_older_than_records_are_kept_is_erased_by_the_archive(
     erased = find(records, "CA2").erasure
     assert erased is not None
     assert (erased["by"], erased["why"]) == ("retention", "older than 7 days")
+    assert parts.client.exists(*call_keys("CA2").own) == 0
     assert find(records, "CA1").erasure is None
     assert verify(records).holds
 

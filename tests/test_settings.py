@@ -135,3 +135,10 @@ def test_a_malformed_address_is_told_of_before_the_broker_that_is_missing(url: s
     with pytest.raises(SettingsError, match=r"^CALLFLOW_REDIS_URL: ") as refused:
         load({"CALLFLOW_REDIS_URL": url})
     assert "secret" not in str(refused.value)
+
+
+def test_what_is_for_the_tests_alone_is_no_setting_and_what_tells_of_test_calls_is() -> None:
+    assert load({"CALLFLOW_TEST_SERVER": "redis7"}) == load({})
+    assert load({"CALLFLOW_TEST_CALL_HOURS": "24"}).test_call_hours == 24
+    with pytest.raises(SettingsError, match="CALLFLOW_TEST_CALL_HOURS"):
+        load({"CALLFLOW_TEST_CALL_HOURS": "0"})

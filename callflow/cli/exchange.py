@@ -33,13 +33,14 @@ class Exchange:
     env: dict[str, str]
 
     def handout(self) -> dict[str, object]:
-        """What a carrier simulator needs to call this stack."""
+        """What a carrier simulator needs to call this stack, and which file its lifts are in."""
         return {
             "public_url": self.public_url,
             "targets": [f"http://127.0.0.1:{self.port}"],
             "account_sid": self.account_sid,
             "auth_token": self.auth_token,
             "api_port": self.api_port,
+            "sites": str(Path(self.env[f"{PREFIX}SITES"]).absolute()),
         }
 
 

@@ -193,8 +193,11 @@ def _print_verdict(verdict: Verdict) -> None:
     for fault in verdict.faults:
         screen.page(screen.text(fault.sentence, "bold red"))
     key = "sealed with the key" if verdict.sealed else "without a key: see CALLFLOW_RECORDS_KEY"
-    if verdict.holds and 0 < verdict.unsealed < verdict.rows:
-        key = f"rows 1–{verdict.unsealed} have no code"
+    if verdict.keyed and verdict.unsealed:
+        key = f"{screen.counted(verdict.unsealed, 'row')} not sealed"
+        if verdict.holds:
+            rows = f"row{'s 1–' if verdict.unsealed > 1 else ' '}{verdict.unsealed}"
+            key = f"{rows} have no code: not sealed, from before CALLFLOW_RECORDS_KEY was set"
     told = (
         "the chain holds" if verdict.holds else "the chain was changed",
         screen.counted(verdict.rows, "row"),
@@ -206,9 +209,17 @@ def _print_verdict(verdict: Verdict) -> None:
     screen.page(screen.text(screen.sentence(told)))
 
 
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise typer.BadParameter("is blank, and stands for good where the content was")
+    return text.strip()
+
+
 def erase(
-    why: Annotated[str, typer.Option(help="Why, for the record of the erasure.")],
-    by: Annotated[str, typer.Option(help="Who asks for it, for the record of the erasure.")],
+    why: Annotated[str, typer.Option(help="Why, for the record of the erasure.", callback=_filled)],
+    by: Annotated[
+        str, typer.Option(help="Who asks for it, for the record of the erasure.", callback=_filled)
+    ],
     call_sids: Annotated[
         list[str] | None, typer.Argument(metavar="CALLSID...", help="These calls.")
     ] = None,
@@ -222,7 +233,8 @@ def erase(
 ) -> None:
     """Erase all content of calls; what stays tells that they were kept and who erased them and why.
 
-    Exit 1 where there is nothing to erase.
+    What was said goes from the working keys too. Exit 1 where there is nothing to erase, and where
+    those keys cannot be reached.
     """
     from callflow.cli import records_erase
 
@@ -231,11 +243,15 @@ def erase(
     records = _kept()
     chosen = records_erase.chosen(records, call_sids or (), number, older_than)
     done = records.erase(chosen, by=by, why=why)
+    gone, left = records_erase.forgotten(records, call_sids or (), done.calls)
+    told = {"erased": list(done.calls), "entries": done.entries, "working_keys_of": gone}
     if as_json:
-        screen.line(json.dumps({"erased": list(done.calls), "entries": done.entries}))
+        screen.line(json.dumps(told))
     else:
         screen.note(f"{screen.counted(len(done.calls), 'call')} erased")
-    if not done.calls:
+    if left is not None:
+        raise left
+    if not done.calls and not gone:
         raise typer.Exit(1)
 
 

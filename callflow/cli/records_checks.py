@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callflow import bootstrap
+from callflow.cli import server
+from callflow.errors import SettingsError
 from callflow.records.failure import RecordsError
 from callflow.store.finding import Check, Grade
 from callflow.store.script import Scripts
@@ -15,6 +18,7 @@ from callflow.store.unarchived import Unarchived
 if TYPE_CHECKING:
     from callflow.records.ledger import LastTest
     from callflow.records.records import Records
+    from callflow.sites.directory import Sites
 
 LATE_MS = 60_000
 """A call is archived within seconds; after so long somebody should know that it is not."""
@@ -26,14 +30,33 @@ TOLD = 5
 
 
 def last_tests(records: Records) -> tuple[int, list[LastTest]]:
-    """After how many hours a test call is overdue, and each lift of CALLFLOW_SITES with its last
-    good one. Raises SitesError and RecordsUnavailable."""
+    """After how many hours a test call is overdue, and each lift of CALLFLOW_SITES, or of a
+    local stack, with its last good one. Raises SettingsError where no lifts are named, SitesError
+    and RecordsUnavailable."""
     from callflow.records.ledger import ledger
 
     hours = bootstrap.settings().test_call_hours
-    sites = [site.id for site in bootstrap.sites()]
+    sites = [site.id for site in _lifts()]
     now_ms = time.time_ns() // 1_000_000
     return hours, ledger(sites, records.last_tests(), now_ms, hours)
+
+
+def _lifts() -> Sites:
+    from callflow.phone.account import read
+    from callflow.sites.directory import Sites
+
+    settings = bootstrap.settings()
+    if settings.sites is None and server.read_url(settings.data_dir) is not None:
+        told = read(settings.data_dir).get("sites")
+        if isinstance(told, str):
+            return Sites.load(Path(told))
+    if settings.sites is None:
+        raise SettingsError(
+            "CALLFLOW_SITES",
+            "not set here, and no local stack tells of its own: without its lifts nobody knows "
+            "which of them made no test call; name the file as the web process does",
+        )
+    return bootstrap.sites()
 
 
 def checks() -> Iterator[Check]:
@@ -58,13 +81,12 @@ def checks() -> Iterator[Check]:
     keeping = settings.keeping
     try:
         records = Records.open(keeping.url, keeping.key, longest_s=LONGEST_S)
-        hours, found = last_tests(records)
-        yield _place(records)
+        place, tests = _place(records), _test_calls(records)
     except RecordsError as error:
         yield Check("records", Grade.FAILURE, str(error))
         return
-    if found:
-        yield _test_calls(hours, found)
+    yield place
+    yield tests
 
 
 def _place(records: Records) -> Check:
@@ -91,7 +113,11 @@ def _nowhere(waiting: int) -> Check:
     )
 
 
-def _test_calls(hours: int, found: list[LastTest]) -> Check:
+def _test_calls(records: Records) -> Check:
+    try:
+        hours, found = last_tests(records)
+    except SettingsError as error:
+        return Check("test calls", Grade.WARNING, str(error))
     overdue = [one.site for one in found if one.overdue]
     if not overdue:
         return Check(

@@ -1,4 +1,4 @@
-"""Which calls an erasure is about."""
+"""Which calls an erasure is about, and what is left of them where they were worked on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import re
 import time
 from collections.abc import Sequence
 
+from callflow.cli import screen, server
 from callflow.errors import CallflowError
 from callflow.records.reading import Wanted, each
 from callflow.records.records import Records
 from callflow.understanding.private import told_in
+
+TOLD = 5
+"""Calls that a sentence names; the rest are counted."""
 
 DAY_MS = 86_400_000
 
@@ -29,6 +33,53 @@ class NoNumber(CallflowError):
             f"{number!a} has fewer than {LEAST_DIGITS} digits, and would erase calls of others: "
             "write the whole number"
         )
+
+
+class StillThere(CallflowError):
+    """The lasting record is erased, and what was said can still be read in the working keys."""
+
+    def __init__(self, call_sids: Sequence[str], until_ms: int, reason: str) -> None:
+        self.call_sids = tuple(call_sids)
+        self.until_ms = until_ms
+        told = ", ".join(call_sids[:TOLD])
+        more = f" and {len(call_sids) - TOLD} more" if len(call_sids) > TOLD else ""
+        super().__init__(
+            f"the lasting record is erased, and what was said may still be read in the working "
+            f"keys of {told}{more} until {screen.clock(until_ms)}: {reason}. Once it can be "
+            "reached name these calls again; an archiver that reaches it does so itself"
+        )
+
+
+def forgotten(
+    records: Records, named: Sequence[str], done: Sequence[str]
+) -> tuple[list[str], StillThere | None]:
+    """Take away the working keys of calls that are erased: those that were named, though they were
+    erased before, and those that are `done` and recent. Says of which there were some, and what is
+    left where the server that holds them cannot be reached.
+    """
+    from callflow import bootstrap
+    from callflow.store.script import Scripts
+    from callflow.store.unarchived import LOOKS, Unarchived
+
+    ttl_ms = bootstrap.settings().timing.completed_ttl_ms
+    stays_ms, now_ms = ttl_ms + ttl_ms // LOOKS, time.time_ns() // 1_000_000
+    kept = records.erased(list(dict.fromkeys((*named, *done))))
+    recent = {call_sid: at + stays_ms for call_sid, at in kept.items() if at + stays_ms > now_ms}
+    wanted = [call_sid for call_sid in kept if call_sid in recent or call_sid in named]
+    found: list[str] = []
+    try:
+        if not wanted or server.find() is None:
+            reason = "no server is named here (CALLFLOW_REDIS_URL), and no local stack runs"
+        else:
+            unarchived, reason = Unarchived(Scripts(bootstrap.client()), ttl_ms), ""
+            for call_sid in wanted:
+                found += [call_sid] if unarchived.forget(call_sid) else []
+    except CallflowError as error:
+        reason = str(error)
+    left = [call_sid for call_sid in recent if call_sid not in found]
+    if reason and left:
+        return found, StillThere(left, max(recent[call_sid] for call_sid in left), reason)
+    return found, None
 
 
 def chosen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from callflow.records.failure import (
     DriverMissing,
     NothingKept,
     RecordRefused,
+    RecordsDamaged,
     RecordsError,
     RecordsUnavailable,
 )
@@ -41,7 +43,8 @@ class Database:
     `longest_s`: a connection that is older is cut, so that nobody waits for ever for a server that
     is frozen; None for a person who waits for all records. Who writes first makes the tables, and
     owns them: a reader who did could lock the archiver out. All raise RecordsUnavailable,
-    RecordsTooNew, DriverMissing, and RecordRefused for what the database cannot do or hold.
+    RecordsTooNew, RecordsDamaged, DriverMissing, and RecordRefused for what the database cannot do
+    or hold.
     """
 
     def __init__(self, url: str, longest_s: float | None = None) -> None:
@@ -172,7 +175,12 @@ class Database:
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except UnicodeDecodeError as error:
+            # SQLite quotes what it does not understand, and Python's driver cannot read that.
+            raise RecordsDamaged(self.where, "its list of tables is no UTF-8") from error
         except DBAPIError as error:
+            if (found := _damage(error.orig)) is not None:
+                raise RecordsDamaged(self.where, found) from error
             gone = isinstance(error, (OperationalError, InterfaceError))
             if not (gone or error.connection_invalidated):
                 raise RecordRefused(self.where, type(error.orig).__name__) from error
@@ -184,6 +192,18 @@ class Database:
         except SQLAlchemyError as error:
             # Its name alone: what it says may show values.
             raise RecordRefused(self.where, type(error).__name__) from error
+
+
+def _damage(error: BaseException | None) -> str | None:
+    """What is wrong with the file by what SQLite says; None where it says something else."""
+    said = str(error)
+    if isinstance(error, sqlite3.OperationalError) and said.startswith("Could not decode to UTF-8"):
+        return said.partition(" with text")[0]  # What follows are people's words.
+    if isinstance(error, sqlite3.OperationalError) and said.startswith(
+        ("no such table", "no such col")
+    ):
+        return said
+    return said if type(error) is sqlite3.DatabaseError else None
 
 
 def _begin(connection: Connection) -> None:

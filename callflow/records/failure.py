@@ -38,6 +38,18 @@ class RecordRefused(RecordsError):
         )
 
 
+class RecordsDamaged(RecordsError):
+    """A part of its file is not as it was written: nothing can be read there, by anybody."""
+
+    def __init__(self, where: str, found: str) -> None:
+        self.found = found = "".join(one if one.isprintable() else " " for one in found)
+        super().__init__(
+            where,
+            f"was changed, or its disk has failed: {found}. Keep it as it is for whoever looks "
+            "into it, and put back a copy, or name an empty one in CALLFLOW_RECORDS_URL",
+        )
+
+
 class NothingKept(RecordsError):
     """There is no record, and there never was one: whoever reads does not make the tables."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import Connection, Row, case, delete, func, select, update
 
 from callflow.records.canonical import canonical
 from callflow.records.chain import Draft, Head, append, lock_head
@@ -16,6 +16,12 @@ from callflow.records.complete import ERASED, Complete, Entry
 from callflow.records.database import Database
 from callflow.records.keeping import ERASED_TOGETHER
 from callflow.records.schema import ENTRIES, ERASURE, HEADER, LINKS, RECORD, STANDS, SUPPLEMENT
+
+ASKED_TOGETHER = 500
+"""Calls that one question names: databases take so many thousand parameters and no more."""
+
+_ERASED_THEN = case((LINKS.c.kind == ERASURE, LINKS.c.kept_at))
+_KEPT_THEN = case((LINKS.c.kind != ERASURE, LINKS.c.kept_at))
 
 
 class Kept(StrEnum):
@@ -103,6 +109,24 @@ class Records:
             return {}
         with self.database.reading() as connection:
             return {row.call_sid: row.through for row in connection.execute(query)}
+
+    def erased(self, call_sids: Sequence[str]) -> dict[str, int]:
+        """Those of them whose content was erased, each with when something of it was kept last,
+        ms."""
+        found: dict[str, int] = {}
+        if not self.database.holds_any():
+            return found
+        with self.database.reading() as connection:
+            for start in range(0, len(call_sids), ASKED_TOGETHER):
+                some = call_sids[start : start + ASKED_TOGETHER]
+                query = (
+                    select(LINKS.c.call_sid, func.max(_KEPT_THEN))
+                    .where(LINKS.c.call_sid.in_(some))
+                    .group_by(LINKS.c.call_sid)
+                    .having(func.max(_ERASED_THEN).is_not(None))
+                )
+                found |= {sid: int(at or 0) for sid, at in connection.execute(query)}
+        return found
 
     def erase(self, call_sids: Sequence[str], *, by: str, why: str) -> Erased:
         """Take away all content of these calls: what was said, what is known of them, their

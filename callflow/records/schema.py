@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from callflow.records.canonical import START
-from callflow.records.failure import RecordsTooNew
+from callflow.records.failure import RecordsDamaged, RecordsTooNew
 
 METADATA = MetaData()
 
@@ -131,10 +131,18 @@ _LOCK = 0x63616C6C
 
 
 def version_of(connection: Connection) -> int:
-    """The version of the tables; 0 where there are none."""
-    if not inspect(connection).has_table(VERSION.name):
+    """The version of the tables; 0 where there are none. Raises RecordsDamaged where it is not to
+    be read, and there are others: who took them for none would make them anew."""
+    where = connection.engine.url.render_as_string(hide_password=True)
+    there = inspect(connection)
+    if not there.has_table(VERSION.name):
+        if any(there.has_table(table.name) for table in (LINKS, ENTRIES, HEAD)):
+            raise RecordsDamaged(where, f"its table {VERSION.name} is gone")
         return 0
-    return int(connection.execute(select(VERSION.c.version)).scalar_one())
+    versions = connection.execute(select(VERSION.c.version)).scalars().all()
+    if len(versions) != 1 or type(versions[0]) is not int or versions[0] < 1:
+        raise RecordsDamaged(where, f"its table {VERSION.name} holds no version")
+    return versions[0]
 
 
 def refuse_newer(where: str, version: int) -> None:

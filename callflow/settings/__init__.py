@@ -81,8 +81,7 @@ class Settings(PeopleSettings):
     abandoned_after_s: float = Field(6 * 3600.0, ge=60, le=MONTH_S)
     """A call in which nothing is said for so long has lost its hang-up and is ended."""
     line_check_s: float = Field(30.0, ge=1, le=3600)
-    """Nothing is said in a call for so long: the carrier is asked who is on the line, since a
-    hang-up may have been lost."""
+    """Nothing said for so long: the carrier is asked who is on the line; hang-ups may be lost."""
     completed_ttl_s: float = Field(1800.0, ge=1, le=MONTH_S)
     """How long the record of a complete call can still be read."""
 
@@ -272,7 +271,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     given = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in environ.items()
-        if name.startswith(PREFIX) and not name.startswith(f"{PREFIX}TEST_") and value != ""
+        if name.startswith(PREFIX) and value and not _of_tests(name)
     }
     for name in sorted(given.keys() - Settings.model_fields.keys()):
         raise SettingsError(f"{PREFIX}{name.upper()}", _unknown(name))
@@ -286,6 +285,11 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
             # What is wrong with several together begins with the name of one of them.
             where, _, reason = reason.partition(" ")
         raise SettingsError(where, reason) from error
+
+
+def _of_tests(name: str) -> bool:
+    field = name.removeprefix(PREFIX).lower()
+    return field not in Settings.model_fields and field.startswith("test_")
 
 
 def _unknown(name: str) -> str:

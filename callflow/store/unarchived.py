@@ -149,6 +149,19 @@ class Unarchived:
         )
         return Settled(word)
 
+    def forget(self, call_sid: str) -> bool:
+        """Its content was erased from the lasting store: what is here of it goes at once, with all
+        that was said. True where there was something; a call that is not complete stays, which is
+        one whose end a failover has taken back. Raises InvalidCallSid."""
+        keys = call_keys(call_sid)
+        shard = keys.shard
+        (word,) = self._scripts.run(
+            "erased",
+            (*keys.own, audit_key(call_sid), shard.unarchived, shard.archived, shard.ended),
+            (call_sid,),
+        )
+        return bool(word == "gone")
+
     def mark(self, by: str) -> None:
         """Say that `by` begins to archive."""
         with translated(self._scripts.where):

@@ -13,6 +13,12 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from callflow.understanding.introductions import (
+    HAN_TITLES,
+    PARTICLES,
+    introduced,
+    introduced_in,
+)
 from callflow.understanding.phone import digits_at
 from callflow.understanding.places import name
 from callflow.understanding.text import hear, is_han, listed
@@ -39,7 +45,8 @@ _ASKED = re.compile(
 )
 """Words of a question for a name: the answer may be the name alone."""
 
-_NAMES_OF: Final = frozenset(("by", "who", "asked_by", "name"))
+_PEOPLE_OF: Final = frozenset(("by", "who", "asked_by"))
+_NAMES_OF: Final = _PEOPLE_OF | {"name"}
 _NUMBERS_OF: Final = frozenset(("callback_number", "number", "telephone", "address"))
 _OURS: Final = frozenset(
     listed(
@@ -48,7 +55,10 @@ _OURS: Final = frozenset(
         "open_scenarios outcome call_state handling urgency hash before mac hurry role lang"
     )
 )
-"""Keys of what callflow itself has written: no words of people, and digits that are no numbers."""
+"""Keys of what callflow itself has written: no words of people, and digits that are no numbers.
+What people did may stand under the same key (`acts.urgency`): that is looked into."""
+_OURS_WHOLE: Final = frozenset(("retrieved_sop_chunks", "versions", "timings", "chain"))
+"""The same with all that is in them: procedures, models, hashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,7 @@ def told_in(record: Mapping[str, Any]) -> Told:
     """What the names and numbers of a call are, by its record with `conversation_thread`."""
     facts = {**_mapping(record.get("facts")), **_mapping(record.get("recorded"))}
     names = {str(facts["name"])} if facts.get("name") else set()
+    names |= {*_people(record), *introduced_in(record)}
     numbers = {_only_digits(str(facts.get("callback_number") or ""))}
     asked = False
     for entry in record.get("conversation_thread") or ():
@@ -78,12 +89,25 @@ def told_in(record: Mapping[str, Any]) -> Told:
         found = name(hear(text), asked)
         if found is not None:
             names.add(found)
+        names |= introduced(text)
         numbers |= {run for run in digits_said(text) if len(run) >= _LEAST}
         numbers.add(_only_digits(str(entry.get("digits") or "")))
     thread = [*(record.get("conversation_thread") or ())]
     for row in _keyed(thread):
         numbers.add("".join(_digits_of(thread[place]) for place in row))
     return Told(frozenset(names), frozenset(one for one in numbers if len(one) >= _LEAST))
+
+
+def _people(value: Any, key: str = "") -> Iterator[str]:
+    """The names of people of ours, wherever the record says who did something."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from () if name in _OURS_WHOLE else _people(one, name)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _people(one, key)
+    elif key in _PEOPLE_OF and isinstance(value, str) and len(value) > 1:
+        yield value
 
 
 def redacted(value: Any, told: Told) -> Any:
@@ -99,8 +123,10 @@ def redacted(value: Any, told: Told) -> Any:
 
 
 def _redacted_at(key: str, value: Any, told: Told) -> Any:
-    if key in _OURS or value is None:
+    if value is None or key in _OURS_WHOLE:
         return value
+    if key in _OURS:
+        return _ours(value, told)
     if key in _NAMES_OF:
         return NAME
     if key in _NUMBERS_OF:
@@ -110,6 +136,13 @@ def _redacted_at(key: str, value: Any, told: Told) -> Any:
     if key == "conversation_thread" and isinstance(value, list | tuple):
         return _thread(value, told)
     return redacted(value, told)
+
+
+def _ours(value: Any, told: Told) -> Any:
+    """What stands as it is under a key of ours; not what people did."""
+    if isinstance(value, list | tuple):
+        return [_ours(one, told) for one in value]
+    return redacted(value, told) if isinstance(value, Mapping) else value
 
 
 def _thread(thread: Sequence[Any], told: Told) -> list[Any]:
@@ -252,10 +285,10 @@ def _ways(names: Iterable[str]) -> Iterator[list[str]]:
             continue
         yield words
         if is_han(words[0]):
-            if len(words) > 2:
+            if len(words) > 2 and not one.endswith(HAN_TITLES):
                 yield words[1:]
         else:
-            yield from ([word] for word in words if len(word) > 1)
+            yield from ([word] for word in words if len(word) > 1 and word not in PARTICLES)
 
 
 def _only_digits(text: str) -> str:

@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 from callflow import bootstrap
 from callflow.cli import server
+from callflow.cli.exchange import Exchange, handed_out
 from callflow.records.records import Records
 from callflow.store.keys import call_keys
 from callflow.store.script import Scripts, connect
@@ -106,8 +107,9 @@ def test_a_changed_byte_is_told_with_call_and_entry_and_exit_1(cli: Cli, kept: R
 
 
 def test_a_call_is_erased_by_its_sid_or_by_a_number_and_never_all_of_them(
-    cli: Cli, kept: Records
+    cli: Cli, kept: Records, redis_url: str
 ) -> None:
+    cli.set("CALLFLOW_REDIS_URL", redis_url)
     asked = ("--by", "ana", "--why", "asked by the caller")
     cli.run("records", "erase", *asked).failed_with("nothing was erased: name calls")
     cli.run("records", "erase", "--number", "0123", *asked).failed_with("fewer than 7 digits")
@@ -121,7 +123,8 @@ def test_a_call_is_erased_by_its_sid_or_by_a_number_and_never_all_of_them(
     assert "Maria" not in cli.run("records", "export", "--plain").out
 
 
-def test_calls_older_than_so_many_days_are_erased(cli: Cli, kept: Records) -> None:
+def test_calls_older_than_so_many_days_are_erased(cli: Cli, kept: Records, redis_url: str) -> None:
+    cli.set("CALLFLOW_REDIS_URL", redis_url)
     old = replace(complete("CA3"), lines=(("1-0", {"event": "ended", "at": "86400000"}),))
     kept.keep(old)
     ran = cli.run(
@@ -131,7 +134,7 @@ def test_calls_older_than_so_many_days_are_erased(cli: Cli, kept: Records) -> No
 
 
 def test_lifts_without_a_test_call_are_told_and_exit_1(cli: Cli, kept: Records) -> None:
-    assert cli.run("records", "tests").code == 0
+    cli.run("records", "tests").failed_with("CALLFLOW_SITES: not set here")
     sites = cli.home / "sites.yaml"
     sites.write_text(SITES)
     cli.set("CALLFLOW_SITES", str(sites))
@@ -144,9 +147,10 @@ def test_lifts_without_a_test_call_are_told_and_exit_1(cli: Cli, kept: Records) 
 
 
 def test_a_number_that_was_keyed_key_by_key_is_not_exported_and_found_by_an_erasure(
-    cli: Cli, kept: Records
+    cli: Cli, kept: Records, redis_url: str
 ) -> None:
     """Between two keys of a menu, as a relay tells of them."""
+    cli.set("CALLFLOW_REDIS_URL", redis_url)
     keys = [
         {"role": "caller", "turn": turn, "text": "", "digits": key, "at": turn}
         for turn, key in enumerate("1079461234561", 1)
@@ -167,13 +171,20 @@ def test_rows_from_before_there_was_a_key_are_counted(cli: Cli, kept: Records) -
     assert "rows 1–2 have no code" in cli.run("records", "verify").out
 
 
+def test_a_key_that_is_set_over_records_without_one_accuses_nobody(cli: Cli, kept: Records) -> None:
+    cli.set("CALLFLOW_RECORDS_KEY", KEY.decode())
+    ran = cli.run("records", "verify")
+    assert (ran.code, "the chain holds" in ran.out) == (0, True)
+    assert "rows 1–2 have no code: not sealed, from before" in " ".join(ran.out.split())
+
+
 def test_who_looks_before_anything_is_kept_makes_no_database(cli: Cli, redis_url: str) -> None:
     cli.set("CALLFLOW_RECORDS_URL", url_in(cli.home))
     for asked in (("ls",), ("show", "CA1"), ("export",), ("verify",)):
         cli.run("records", *asked).failed_with("nothing is kept yet")
     erase = ("erase", "CA1", "--by", "ana", "--why", "asked")
     cli.run("records", *erase).failed_with("nothing is kept yet")
-    assert cli.run("records", "tests").code == 0
+    cli.run("records", "tests").failed_with("CALLFLOW_SITES: not set here")
     found = examined(cli, redis_url)["records"]
     assert found["grade"] == "ok"
     assert "nothing is kept yet" in found["sentence"]
@@ -209,6 +220,22 @@ def test_the_doctor_tells_of_lifts_without_a_test_call(
     assert (found["records"]["grade"], found["archive"]["grade"]) == ("ok", "ok")
     assert found["test calls"]["grade"] == "warning"
     assert "1 of 2 lifts made no good one for 72 h: tower-2" in found["test calls"]["sentence"]
+
+
+def test_the_lifts_of_a_local_stack_are_those_that_it_has(
+    cli: Cli, kept: Records, redis_url: str
+) -> None:
+    assert "CALLFLOW_SITES: not set" in examined(cli, redis_url)["test calls"]["sentence"]
+    (cli.home / "sites.yaml").write_text(SITES)
+    env = {"CALLFLOW_SITES": str(cli.home / "sites.yaml")}
+    stack = Exchange(1, "http://127.0.0.1:1", None, None, None, env)
+    data = cli.home / "data"
+    with server.announced(data) as word, handed_out(stack, data):
+        word.write(redis_url)
+        ran = cli.run("records", "tests", "--json")
+        assert [one["site"] for one in ran.json["lifts"]] == ["tower-2", "tower-1"]
+        assert "tower-2" in examined(cli, redis_url)["test calls"]["sentence"]
+    cli.run("records", "tests").failed_with("no local stack tells of its own")
 
 
 def test_the_doctor_tells_of_calls_that_are_not_archived(

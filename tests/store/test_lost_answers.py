@@ -164,10 +164,10 @@ SCRIPTS: dict[str, tuple[Callable[[Parts, str], None], Asked]] = {
 """By the name of the script: what must have happened before, and what has it run."""
 
 
-OF_NO_CALL = {"vitals", "signs", "quiet", "look", "session", "once", "attempt", "audit"}
+OF_NO_CALL = {"vitals", "signs", "quiet", "look", "session", "once", "attempt", "audit", "erased"}
 """What a worker says of itself, and what was said: the last word stands, however often. What is
 given to one asker is given again later. People sign in once more, and one who looks twice within a
-minute stands in the audit once."""
+minute stands in the audit once. What was erased is gone the second time, and no record is left."""
 
 
 def _far(parts: Parts) -> int:

@@ -77,6 +77,78 @@ def test_an_answer_that_is_no_name_stays() -> None:
     assert shown(call(*said)) == [text for _, text in said]
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("my number is 07700 900123 and I am Leo Smith", "my number is [number] and I am [name]"),
+        ("I'm Leo Smith", "I'm [name]"),
+        ("this is Leo Smith speaking", "this is [name] speaking"),
+        ("soy Juan Pérez y estoy atrapado", "soy [name] y estoy atrapado"),
+        ("Me llamo Ana de la Cruz, ayuda", "Me llamo [name], ayuda"),
+        ("我是王小明", "我是[name]"),
+        ("你好，我是欧阳小明，被困了", "你好，我是[name]，被困了"),
+        ("我是张先生", "我是[name]"),
+        ("get Dr Anne-Marie van der Berg, please", "get Dr [name], please"),
+        ("I'm Dr. Anne-Marie van der Berg", "I'm Dr. [name]"),
+    ],
+)
+def test_a_name_goes_though_nobody_asked_for_it(said: str, expected: str) -> None:
+    assert shown(call(("caller", said))) == [expected]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I am stuck",
+        "I am scared, this is urgent",
+        "I'm in Lift 4, this is Tower B",
+        "this is Lift 4 speaking",
+        "soy el vecino del piso tres de la torre",
+        "我是被困的人",
+        "我是高血压",
+    ],
+)
+def test_what_follows_i_am_and_is_no_name_stays(said: str) -> None:
+    assert shown(call(("caller", said))) == [said]
+
+
+def test_small_words_of_a_name_stay_where_they_stand_alone() -> None:
+    said = call(("caller", "soy Ana de la Cruz"), ("agent", "Cruz, la puerta de la torre"))
+    assert shown(said) == ["soy [name]", "[name], la puerta de la torre"]
+
+
+def test_names_of_people_of_ours_go_from_all_that_was_written() -> None:
+    deed = {"at": 1, "by": "ana.diaz", "n": 5}
+    record = {
+        "acts": {"urgency": deed, "say": deed},
+        "urgency": "P1",
+        "notes": [{"id": "1", "by": "bo", "text": "Ana.Diaz rang 07700 900123, this is Lena Roth"}],
+        "sayings": [{"id": "2", "by": "bo", "text": "I am Bo, Lena"}],
+        "urgency_set": {
+            "to": "P1",
+            "by": "bo",
+            "reason": "bo says",
+            "reasons": ["Roth, 07700900123"],
+        },
+        "alert": {"reason": "asked", "to": "+44 7700 900999", "asked_by": "bo"},
+        "retrieved_sop_chunks": [{"sop": "medical", "version": "2026-11-29"}],
+        "versions": {"procedures": {"medical": "2026-11-29"}},
+    }
+    hidden = {"at": 1, "by": "[name]", "n": 5}
+    assert redacted(record, told_in(record)) == {
+        "acts": {"urgency": hidden, "say": hidden},
+        "urgency": "P1",
+        "notes": [{"id": "1", "by": "[name]", "text": "[name] rang [number], this is [name]"}],
+        "sayings": [{"id": "2", "by": "[name]", "text": "I am [name], [name]"}],
+        "urgency_set": {
+            "to": "P1", "by": "[name]", "reason": "[name] says", "reasons": ["[name], [number]"],
+        },
+        "alert": {"reason": "asked", "to": "[number]", "asked_by": "[name]"},
+        "retrieved_sop_chunks": [{"sop": "medical", "version": "2026-11-29"}],
+        "versions": {"procedures": {"medical": "2026-11-29"}},
+    }  # fmt: skip
+
+
 def test_a_number_that_was_told_in_parts_goes_in_parts() -> None:
     record = call(
         ("caller", "oh seven seven"),
