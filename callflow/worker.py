@@ -93,7 +93,14 @@ class Consumer(CeleryConsumer):
     """Celery's own, which keeps its line to the broker until every turn is done.
 
     For up to a second the server goes on handing it what arrives: nobody here reads it any more.
+
+    It neither gossips nor mingles, whatever its command line says: the record tells what workers
+    tell each other there, and a right to listen to all of them would be needed for it.
     """
+
+    def __init__(self, *args: Any, worker_options: Any = None, **kwargs: Any) -> None:
+        options = {**(worker_options or {}), "without_gossip": True, "without_mingle": True}
+        super().__init__(*args, worker_options=options, **kwargs)
 
     def stop(self) -> None:
         """The worker ends: it was told to, or it cannot go on."""

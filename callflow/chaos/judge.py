@@ -7,6 +7,7 @@ by a judge that has learned something.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -19,6 +20,9 @@ from callflow.chaos.verdict import Percentiles, Row, Tried, Verdict
 from callflow.chaos.witness import Caller, Strike, Testimony
 
 MOST_LETTERS_OF_A_LINE: Final = 160
+
+_REPLAY: Final = re.compile(r"callflow chaos(?: --[a-z-]+ [a-z0-9.,+-]+)*", re.ASCII)
+"""Nobody is offered anything else out of a file, to be pasted into a shell."""
 
 
 def judge(testimony: Testimony) -> Verdict:
@@ -36,7 +40,7 @@ def judge(testimony: Testimony) -> Verdict:
     conditions = testimony.conditions
     return Verdict(
         seed=conditions.seed,
-        replay=conditions.command,
+        replay=conditions.command if _REPLAY.fullmatch(conditions.command) else "",
         seconds=conditions.seconds,
         calls=len(reports),
         turns=sum(len(report.turns) for report in reports),
@@ -48,6 +52,11 @@ def judge(testimony: Testimony) -> Verdict:
         silence_s=Percentiles.of(one.own_s for report in reports for one in report.silences),
         takeover_s=Percentiles.of(one.after_s for one in taken_over),
         faults=tuple(faults),
+        unmade=tuple(
+            kind
+            for kind in conditions.kinds
+            if all(strike.kind != kind for strike in testimony.strikes)
+        ),
     )
 
 

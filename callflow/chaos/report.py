@@ -16,7 +16,7 @@ from callflow.chaos import drawing, timeline
 from callflow.chaos.faults import PROMISES, Fault
 from callflow.chaos.plan import KINDS
 from callflow.chaos.verdict import Percentiles, Row, Verdict
-from callflow.chaos.witness import Caller, Testimony
+from callflow.chaos.witness import Caller, Testimony, shown
 
 MOST_CALLS_DRAWN: Final = 40
 MOST_FAULTS_LISTED: Final = 20
@@ -30,15 +30,19 @@ def summary(verdict: Verdict) -> RenderableType:
         f"{verdict.calls} calls, {verdict.turns} turns, {verdict.strikes} strikes "
         f"in {verdict.seconds:g} s"
     )
-    ending: list[RenderableType] = [Text(f"again: {verdict.replay}", "dim")]
+    ending: list[RenderableType] = []
+    if verdict.replay:
+        ending.append(Text(f"again: {verdict.replay}", "dim"))
+    if verdict.unmade:
+        ending.insert(0, Text(_unmade(verdict), "yellow"))
     if verdict.detected:
         ending.insert(0, Text(f"taken by failovers, and asked again: {verdict.detected}"))
     return Group(
         Text(facts, "bold"),
         _promises(verdict),
         _kinds(verdict),
-        Text(_headline(verdict), "bold green" if verdict.good else "bold red"),
-        *(str(fault) for fault in verdict.faults[:MOST_FAULTS_LISTED]),
+        Text(_headline(verdict), "bold green" if _kept(verdict) else "bold red"),
+        *(shown(str(fault)) for fault in verdict.faults[:MOST_FAULTS_LISTED]),
         *ending,
     )
 
@@ -46,10 +50,11 @@ def summary(verdict: Verdict) -> RenderableType:
 def harmed(testimony: Testimony, verdict: Verdict) -> str:
     """For the terminal: everything that happened to the calls which were harmed."""
     callers = {caller.call_sid: caller for caller in testimony.callers}
-    return "\n\n".join(
+    told = "\n\n".join(
         timeline.text(timeline.picture(testimony, callers[call_sid], verdict.faults))
         for call_sid in verdict.harmed
     )
+    return "\n".join(map(shown, told.split("\n")))
 
 
 def page(testimony: Testimony, verdict: Verdict) -> str:
@@ -65,9 +70,9 @@ def page(testimony: Testimony, verdict: Verdict) -> str:
     return Template(template.read_text(encoding="utf-8")).substitute(
         title=escape(_headline(verdict)),
         seed=str(verdict.seed),
-        mood="good" if verdict.good else "bad",
-        facts=escape(facts),
-        replay=escape(verdict.replay),
+        mood="good" if _kept(verdict) else "bad",
+        facts=escape(f"{facts} {_unmade(verdict)}." if verdict.unmade else facts),
+        replay=escape(verdict.replay or "(what was kept names no command of ours)"),
         promises=_html_table(
             ("", "promise", "tried", "broken"), (_promise_row(verdict, n) for n in PROMISES)
         ),
@@ -99,11 +104,21 @@ def _call(testimony: Testimony, caller: Caller, faults: Sequence[Fault]) -> str:
     )
 
 
+def _kept(verdict: Verdict) -> bool:
+    return verdict.good and not verdict.unstruck
+
+
+def _unmade(verdict: Verdict) -> str:
+    return f"asked for, and not made: {', '.join(verdict.unmade)} (a longer run makes them)"
+
+
 def _headline(verdict: Verdict) -> str:
-    if verdict.good:
+    if _kept(verdict):
         return "every promise was kept"
     if verdict.untried:
         return "nothing was tried: nobody said a word"
+    if verdict.unstruck:
+        return "nothing was tried: nothing was struck"
     numbers = ", ".join(str(number) for number in verdict.broken)
     few = len(verdict.broken) == 1
     return f"promise{'' if few else 's'} {numbers} {'was' if few else 'were'} broken"

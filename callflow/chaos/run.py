@@ -204,6 +204,7 @@ class Machine:
                 seconds=self.plan.seconds,
                 command=self.plan.command,
                 min_replicas=self.plan.min_replicas,
+                kinds=self.plan.strikes,
                 speed=self.plan.speed,
                 letters_per_s=LETTERS_PER_S,
                 reply_wait_s=self.settings.reply_wait_s,

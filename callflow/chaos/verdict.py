@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from callflow.chaos.faults import PROMISES, Fault, Kind
+from callflow.chaos.witness import shown
 
 MOST_FAULTS_TOLD = 20
 """In the JSON object; the report has all."""
@@ -64,7 +65,7 @@ class Verdict:
 
     seed: int
     replay: str
-    """The command line that makes the same run again."""
+    """The command line that makes the same run again; empty where what was kept names another."""
     seconds: float
     calls: int
     turns: int
@@ -78,6 +79,8 @@ class Verdict:
     silence_s: Percentiles
     takeover_s: Percentiles
     faults: tuple[Fault, ...]
+    unmade: tuple[str, ...] = ()
+    """Kinds of strikes that were asked for and for which the time was too short."""
 
     @property
     def good(self) -> bool:
@@ -88,6 +91,11 @@ class Verdict:
     def untried(self) -> bool:
         """True when no promise was put to the test, nor broken by itself: nobody said a word."""
         return not self.faults and not self.turns
+
+    @property
+    def unstruck(self) -> bool:
+        """True when nothing was struck, and nothing broke by itself: it shows nothing."""
+        return not self.faults and not self.strikes
 
     def count(self, *kinds: Kind) -> int:
         """How many faults are of these kinds."""
@@ -107,13 +115,14 @@ class Verdict:
     def as_dict(self) -> dict[str, Any]:
         """For JSON: the last line of `callflow chaos --json`."""
         return {
-            "good": self.good,
+            "good": self.good and not self.unstruck,
             "seed": self.seed,
             "replay": self.replay,
             "seconds": self.seconds,
             "calls": self.calls,
             "turns": self.turns,
             "strikes": self.strikes,
+            "not_made": list(self.unmade),
             "per_kind": {kind: asdict(row) for kind, row in self.per_kind.items()},
             "lost": self.count(Kind.LOST, Kind.LEFT_OUT),
             "repeated": self.count(Kind.REPEATED, Kind.SAID_AGAIN, Kind.DOUBLED),
@@ -126,7 +135,7 @@ class Verdict:
                 str(number): {"promise": PROMISES[number], **asdict(tried)}
                 for number, tried in self.promises.items()
             },
-            "faults": [str(fault) for fault in self.faults[:MOST_FAULTS_TOLD]],
+            "faults": [shown(str(fault)) for fault in self.faults[:MOST_FAULTS_TOLD]],
         }
 
     def as_json(self) -> str:

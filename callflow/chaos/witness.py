@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final, Literal, Self
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from callflow.chaos.plan import unknown
 from callflow.errors import CallflowError
@@ -26,6 +27,10 @@ MOST: Final = 1e15
 
 MOST_S: Final = 1e5
 """More than any time since a run began: it lasts a day, and some minutes."""
+
+
+MOST_REPLICAS: Final = 1
+"""There is one replica."""
 
 
 class NoTestimony(CallflowError):
@@ -57,6 +62,8 @@ class Conditions:
     stale_after_s: float = 10.0
     turn_deadline_s: float = 8.0
     sweep_interval_s: float = 0.2
+    kinds: tuple[str, ...] = ()
+    """Of strikes, those that were asked for; none where a run of an older version was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +146,14 @@ class Testimony:
         the first reason: also for numbers and strikes that no run can have."""
         try:
             found = _adapter().validate_json(text)
+            raw = from_json(text)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = _path(first["loc"])
             reason = f"{where}: {first['msg']}" if where else first["msg"]
             raise NoTestimony(source, reason) from error
         assert isinstance(found, cls)
-        if flaw := _flaw(found):
+        if flaw := _flaw(found) or _no_number(found, raw):
             raise NoTestimony(source, flaw)
         return found
 
@@ -165,12 +173,36 @@ def _flaw(told: Testimony) -> str | None:
     for name in ("seconds", "speed", "letters_per_s"):
         if getattr(told.conditions, name) == 0:
             return f"conditions.{name}: with 0 nobody can have spoken"
+    if told.conditions.min_replicas > MOST_REPLICAS:
+        return f"conditions.min_replicas: no run has more than {MOST_REPLICAS}"
+    if unknown(told.conditions.kinds):
+        return "conditions.kinds: there is no such strike"
+    seen: set[str] = set()
     for index, caller in enumerate(told.callers):
+        if caller.call_sid in seen:
+            return f"callers.{index}.report.call_sid: the same call twice"
+        seen.add(caller.call_sid)
         if abs(told.offset_s(caller.report)) > MOST_S:
             return f"callers.{index}.report.began_at: in another run than this one"
     for index, strike in enumerate(told.strikes):
         if unknown((strike.kind,)):
             return f"strikes.{index}.kind: there is no strike called {strike.kind[:40]!r}"
+        if strike.until_s < strike.at_s:
+            return f"strikes.{index}.until_s: over before it began"
+    return None
+
+
+def _no_number(told: Testimony, raw: Any) -> str | None:
+    """The first number that was `true` or `false` in the text, which the adapter takes for one."""
+    for at, number in _numbers(_adapter().dump_python(told)):
+        found = raw
+        for step in at:
+            if isinstance(found, list) or step in found:
+                found = found[step]
+            else:
+                break  # The default of what the text leaves out.
+        if isinstance(found, bool) and not isinstance(number, bool):
+            return f"{_path(at)}: no number"
     return None
 
 
@@ -184,6 +216,14 @@ def _numbers(found: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple
     elif isinstance(found, (list, tuple)):
         for index, value in enumerate(found):
             yield from _numbers(value, (*at, index))
+
+
+def shown(text: str) -> str:
+    """What stands in a file must not move the cursor of whoever reads it: every sign that is none
+    to be seen, in its escaped form. A line break is one."""
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+    )
 
 
 def _path(at: tuple[str | int, ...]) -> str:

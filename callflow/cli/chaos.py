@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from callflow.chaos.witness import Testimony
 
 PROMISE_BROKEN = 1
+REFUSED = 2
 MACHINE_FAILED = 3
 
 _PLAN = Plan()
@@ -78,8 +79,9 @@ def chaos(
     """Strike servers, processes and networks under calls, and judge what the callers heard.
 
     A stack of its own, with real servers, processes and signals. Ends with 0 where every promise
-    was kept, 1 where one was broken, 3 where the machine itself failed, a file could not be
-    written or nothing was tried, and 130 where it was interrupted.
+    was kept, 1 where one was broken, 2 where what was asked for was refused, such as a file that
+    is no testimony, 3 where the machine itself failed, a file could not be written or nothing was
+    tried (nobody spoke, or nothing was struck), and 130 where it was interrupted.
     """
     kinds = _kinds(strikes)
     files = _Files(judge, report, testimony)
@@ -157,6 +159,7 @@ def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
     """Do all of it, and tell the exit code."""
     from callflow.chaos.judge import judge
     from callflow.chaos.report import page
+    from callflow.chaos.witness import NoTestimony
 
     # A run that is told to end ends its servers and processes first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -175,12 +178,12 @@ def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
         return INTERRUPTED
     except CallflowError as error:
         typer.echo(f"callflow: {error}", err=True)
-        return MACHINE_FAILED
+        return REFUSED if isinstance(error, NoTestimony) else MACHINE_FAILED
     except Exception:
         # Python would end with 1, which says that a promise was broken.
         out.print_exception()
         return MACHINE_FAILED
-    if not all(written) or verdict.untried:
+    if not all(written) or verdict.untried or verdict.unstruck:
         return MACHINE_FAILED
     return 0 if verdict.good else PROMISE_BROKEN
 
@@ -246,3 +249,7 @@ def _show(verdict: Verdict, told: Testimony, out: Console, as_json: bool) -> Non
         print(verdict.as_json(), flush=True)
     if verdict.untried:
         typer.echo("callflow: nothing was tried: nobody said a word", err=True)
+    elif verdict.unstruck:
+        typer.echo("callflow: nothing was tried: nothing was struck", err=True)
+    if verdict.unmade:
+        typer.echo(f"callflow: asked for, and not made: {', '.join(verdict.unmade)}", err=True)

@@ -85,8 +85,15 @@ def _checks() -> Iterator[Check]:
         waiting=lambda: broker.waiting(url),
     )
     try:
-        yield from Doctor(bootstrap.client(), settings.min_replicas).checks()
-        yield from rounds.checks()
+        writable = True
+        for check in Doctor(bootstrap.client(), settings.min_replicas).checks():
+            writable &= check.name != "writes" or check.grade is not Grade.FAILURE
+            yield check
+        if writable:
+            yield from rounds.checks()
+        else:
+            told = "not judged: workers cannot say how they are while the server takes no writes"
+            yield Check("workers", Grade.UNKNOWN, told, "see to the server first")
         yield from records_checks.checks()
     except StoreError as error:
         yield Check("server", Grade.FAILURE, str(error))

@@ -117,7 +117,7 @@ def _test_calls(records: Records) -> Check:
     try:
         hours, found = last_tests(records)
     except SettingsError as error:
-        return Check("test calls", Grade.WARNING, str(error))
+        return Check("test calls", Grade.UNKNOWN, str(error))
     overdue = [one.site for one in found if one.overdue]
     if not overdue:
         return Check(

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import redis
-from redis.exceptions import ResponseError
 
 from callflow.errors import StoreReadOnly, StoreUnfit
 from callflow.store.cluster import nodes
 from callflow.store.finding import Check, Grade
 from callflow.store.script import REPLICA_ROLES, address, translated
+from callflow.store.writes import config, primary, section, writes
 
 OLDEST_VERSION = (6, 2)
 CLOCK_TOLERANCE_S = 1.0
@@ -34,7 +34,7 @@ def refuse_unfit(client: redis.Redis) -> None:
     with translated(address(client)):
         for node in nodes(client):
             where = address(node)
-            if _section(node, "replication").get("role") in REPLICA_ROLES:
+            if section(node, "replication").get("role") in REPLICA_ROLES:
                 raise StoreReadOnly(where)
             policy = _policy(node)
             if policy not in (None, NO_EVICTION):
@@ -66,10 +66,9 @@ class Doctor:
                 Grade.OK,
                 f"the calls are at {self._where}; it answers in {took_ms:.1f} ms",
             )
-            yield self._of_each(lambda node: _version(_section(node, "server")))
-            yield self._of_each(
-                lambda node: _primary(_section(node, "replication"), self._min_replicas)
-            )
+            yield self._of_each(lambda node: _version(section(node, "server")))
+            yield self._of_each(lambda node: primary(node, self._min_replicas))
+            yield self._of_each(writes)
             yield self._of_each(lambda node: _eviction(_policy(node)))
             yield self._of_each(_persistence)
             yield self._of_each(_clock)
@@ -86,9 +85,9 @@ class Doctor:
 
 
 def _persistence(client: redis.Redis) -> Check:
-    forbidden, append_only = _config(client, "appendonly")
+    forbidden, append_only = config(client, "appendonly")
     if append_only is None:
-        enabled = _section(client, "persistence").get("aof_enabled")
+        enabled = section(client, "persistence").get("aof_enabled")
         append_only = "yes" if enabled == 1 else None if forbidden else "no"
     if append_only == "yes":
         return Check("persistence", Grade.OK, "every change is appended to a file")
@@ -134,30 +133,6 @@ def _version(server: dict[str, Any]) -> Check:
     return Check("version", Grade.FAILURE, f"{name} is too old", "use 6.2 or newer")
 
 
-def _primary(replication: dict[str, Any], least: int) -> Check:
-    role = replication.get("role")
-    if role is None:
-        return Check("primary", Grade.UNKNOWN, "the server does not tell its role")
-    if role in REPLICA_ROLES:
-        return Check(
-            "primary",
-            Grade.FAILURE,
-            "this is a replica: no call can be taken here",
-            "point CALLFLOW_REDIS_URL at the primary or at the endpoint that follows it",
-        )
-    replicas = int(replication.get("connected_slaves", 0))
-    told = f"a primary; replicas: {replicas}"
-    if replicas >= least:
-        return Check("primary", Grade.OK, told)
-    return Check(
-        "primary",
-        Grade.FAILURE,
-        f"{told}, and CALLFLOW_MIN_REPLICAS is {least}: nothing is acknowledged, no reply is "
-        "spoken, and callers are put through to a human",
-        "see to the replicas, or lower CALLFLOW_MIN_REPLICAS",
-    )
-
-
 _EVICTION_WAY_OUT = f"set maxmemory-policy to {NO_EVICTION} (CONFIG SET, or its parameter group)"
 
 
@@ -177,22 +152,5 @@ def _eviction(policy: str | None) -> Check:
 
 def _policy(client: redis.Redis) -> str | None:
     """The eviction policy; None when the service does not tell."""
-    _, told = _config(client, "maxmemory-policy")
-    return told or _section(client, "memory").get("maxmemory_policy")
-
-
-def _config(client: redis.Redis, name: str) -> tuple[bool, str | None]:
-    """Whether CONFIG is forbidden, as on managed services, and what it says."""
-    try:
-        return False, client.config_get(name).get(name)
-    except ResponseError:
-        return True, None
-
-
-def _section(client: redis.Redis, name: str) -> dict[str, Any]:
-    """A section of INFO; empty where that is forbidden."""
-    try:
-        found: dict[str, Any] = client.info(name)
-    except ResponseError:
-        return {}
-    return found
+    _, told = config(client, "maxmemory-policy")
+    return told or section(client, "memory").get("maxmemory_policy")

@@ -11,11 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from callflow.errors import StoreError
+from callflow.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from callflow.store.queue_address import as_of_calls
 from callflow.store.script import Client, Scripts, address, connect, translated
 from callflow.store.staff import Staff, Trouble, troubles_of
 from callflow.store.vitals import Vitals, VitalSigns
+from callflow.store.writes import why_none
 
 TIMEOUT_S = 0.4
 """To connect, and for an answer: each is tried twice, and a health check has 3 s."""
@@ -33,8 +34,11 @@ def told_of(
     """
     try:
         return NodeCheck(node, store_url, as_of_calls(broker_url, service)).judge()
-    except StoreError as error:
+    except (StoreUnavailable, StoreReadOnly, StoreFull) as error:
         return True, f"{node} cannot be judged, and a restart would not help: {error}"
+    except StoreError as error:
+        # A check that may not look must not be green for ever.
+        return False, f"{node} cannot be judged, since this check may not ask: {error}"
 
 
 class NodeCheck:
@@ -42,12 +46,19 @@ class NodeCheck:
 
     def __init__(self, node: str, store_url: str, broker_url: str) -> None:
         self._node = node
-        self._vitals = Vitals(Scripts(_client(store_url)))
+        self._store = _client(store_url)
+        self._vitals = Vitals(Scripts(self._store))
         self._broker = _client(broker_url)
 
     def judge(self) -> tuple[bool, str]:
         """Whether it is well, and a sentence. Raises StoreError where that cannot be known."""
         roll = self._vitals.call_roll(self._node)
+        silent = not roll.signs or roll.silent_ms(roll.signs[0])
+        if silent and (reason := why_none(self._store)):
+            return True, (
+                f"{self._node} cannot be judged, and a restart would not help: it cannot say how "
+                f"it is; {reason}"
+            )
         if not roll.signs:
             return False, (
                 f"{self._node} has said nothing for more than a minute: it is frozen, wedged or "

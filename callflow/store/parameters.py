@@ -54,6 +54,8 @@ def refuse_unknown(url: str) -> None:
     Raises ValueError where it may be a part of a password that was not percent-encoded.
     """
     parts = urlsplit(url)
+    if parts.scheme in ("redis", "rediss"):
+        refuse_ambiguous(url)
     known = _known(parts.scheme)
     for name, _ in parse_qsl(parts.query, keep_blank_values=True):
         if name in known:
@@ -64,6 +66,17 @@ def refuse_unknown(url: str) -> None:
             "CALLFLOW_REDIS_URL",
             f"has the parameter {name!r} behind its question mark, {_way_out(name, known)}",
         )
+
+
+def refuse_ambiguous(url: str) -> None:
+    """Raise ValueError, without a part of it, for `redis://…` or `rediss://…` in which a sign of a
+    password that was not percent-encoded would end the host: the rest would be shown as its name.
+    """
+    parts = urlsplit(url)
+    database = parts.path.strip("/")
+    whole = parts.netloc.count("@") <= 1 and ("@" in parts.netloc or "@" not in parts.query)
+    if "#" in url or not whole or (database and not database.isdecimal()):
+        raise ValueError("a host that may be a part of the password")
 
 
 def _known(scheme: str) -> frozenset[str]:

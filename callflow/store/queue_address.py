@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlsplit
 
+from callflow.store.parameters import refuse_ambiguous
+
 SOCKET = "redis+socket://"
 SENTINEL = "sentinel://"
 
@@ -15,6 +17,8 @@ def refuse_broken(url: str) -> None:
         try:
             parts = urlsplit(one)
             broken = parts.port == 0 or (scheme == "sentinel" and not parts.hostname)
+            if scheme in ("redis", "rediss"):
+                refuse_ambiguous(one)
         except ValueError:
             broken = True  # The text of the error may hold a part of the password.
         if scheme != url.partition("://")[0] or broken:

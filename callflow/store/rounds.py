@@ -13,7 +13,7 @@ from callflow.store.keys import ALL_SHARDS
 from callflow.store.leases import Leases
 from callflow.store.script import Scripts, translated
 from callflow.store.snapshot import Snapshots
-from callflow.store.staff import UNTAKEN_MS, Staff, findings
+from callflow.store.staff import UNTAKEN_MS, Staff, Trouble, findings, troubles
 from callflow.store.vitals import Vitals, VitalSigns
 
 OWED_TOO_LONG_MS = 10_000
@@ -33,6 +33,10 @@ START_BEAT = "start `celery -A callflow beat`"
 WATCHDOG_WAY_OUT = f"{START_WATCHDOG} and `celery -A callflow beat`"
 
 SAMPLED = 100
+"""Of each index, for a doctor."""
+
+SAMPLED_OFTEN = 1
+"""And where anybody may ask, several times a second: who waits longest stands at an end of it."""
 
 
 class Rounds:
@@ -65,7 +69,22 @@ class Rounds:
         staff, found = findings(self.look, lambda: time.sleep(LOOK_AGAIN_S))
         yield from found
         yield self._sweeps(staff)
-        yield self._owed(staff)
+        yield self._owed(staff, SAMPLED)
+
+    def troubles(self) -> tuple[Staff, list[Trouble]]:
+        """All workers at this moment, and what keeps callers from being answered: what a doctor
+        calls a failure, after one look, for whoever asks often. Raises StoreError."""
+        staff = self.look()
+        found = [one for one in troubles(staff) if one.grade is Grade.FAILURE]
+        try:
+            owed = self._owed(staff, SAMPLED_OFTEN)
+        except ValueError as error:
+            # It ends no web process's service: its callers are those that can be read.
+            told = f"the record of a call that waits cannot be read: {type(error).__name__}"
+            owed = Check("owed turns", Grade.FAILURE, told, "see `callflow calls ls`")
+        if owed.grade is Grade.FAILURE:
+            found.append(Trouble(owed.name, "", owed.grade, owed.sentence, owed.way_out))
+        return staff, found
 
     def look(self) -> Staff:
         """All workers at this moment."""
@@ -119,8 +138,8 @@ class Rounds:
         )
         return told, START_BEAT
 
-    def _owed(self, staff: Staff) -> Check:
-        owed = self._oldest()
+    def _owed(self, staff: Staff, sampled: int) -> Check:
+        owed = self._oldest(sampled)
         now_ms = self._snapshots.now_ms()
         oldest_ms = max((now_ms - at for at, _ in owed), default=0)
         unclaimed_ms = max((now_ms - at for at, record in owed if _unclaimed(record)), default=0)
@@ -140,7 +159,9 @@ class Rounds:
                 f"unclaimed for {unclaimed_ms / 1000:.1f} s",
                 "restart the workers that do not take it; see `callflow calls watch`",
             )
-        if oldest_ms <= OWED_TOO_LONG_MS:
+        if not staff.free and oldest_ms > self._timing.turn_ms:
+            told += "; no slot is free, and no turn may take so long"
+        elif oldest_ms <= OWED_TOO_LONG_MS:
             return Check("owed turns", Grade.OK, told)
         return Check(
             "owed turns",
@@ -149,13 +170,16 @@ class Rounds:
             "look at `callflow calls watch`; add workers if they are all busy",
         )
 
-    def _oldest(self) -> list[tuple[int, CallRecord]]:
-        """Calls that wait for a reply, each with the time since when (server's clock, ms)."""
+    def _oldest(self, sampled: int) -> list[tuple[int, CallRecord]]:
+        """Calls that wait for a reply, each with the time since when (server's clock, ms): of each
+        index so many from both ends. The longer one has waited for a worker, the further its
+        deadline was set on; without sweeps it is the other way round."""
         client = self._scripts.client
         with translated(self._scripts.where), client.pipeline(transaction=False) as pipe:
             for shard in ALL_SHARDS:
-                pipe.zrange(shard.owed, 0, SAMPLED)
-                pipe.zrange(shard.leases, 0, SAMPLED)
+                pipe.zrange(shard.owed, 0, sampled - 1)
+                pipe.zrange(shard.owed, -sampled, -1)
+                pipe.zrange(shard.leases, 0, sampled - 1)
             sids = sorted({sid for found in pipe.execute() for sid in found})
         return [
             (at, record)

@@ -10,10 +10,14 @@ Three questions, since they have three answers:
             web processes away in an outage would leave the callers to nobody.
 `/health`   Are callers served? For alarms. 503 with the reasons where the store does not answer,
             takes no writes or has too few replicas for them, nobody sweeps, no worker takes calls,
-            or this event loop is late.
+            this event loop is late, or where `callflow doctor` would find that workers fail:
+            frozen or wedged ones, pools without children, turns that hang, messages or turns that
+            nobody takes, queues that nobody consumes, a broker that does not answer.
 
-The last two say the same in their JSON: `store`, `sweeps`, `workers`, `lag_ms` and, where something
-is missing, `reason`. None needs a signature, and none tells anything of a call.
+What the doctor would find is a reason once it was found twice, a moment apart: /health looks again
+before it answers, /readyz never waits. Both say the same in their JSON: `store`, `sweeps`,
+`workers`, `lag_ms` and, where something is missing, `reason`. None needs a signature, and none
+tells anything of a call.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -30,17 +34,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from callflow.call.deadline import Timing
-from callflow.celery import CALLS
+from callflow.celery import CALLS, WATCHDOG, waiting
 from callflow.errors import StoreError
+from callflow.store.finding import Grade, refusal
 from callflow.store.leases import Leases
+from callflow.store.rounds import LOOK_AGAIN_S, Rounds
 from callflow.store.script import Scripts
-from callflow.store.staff import Staff
+from callflow.store.staff import Trouble
 from callflow.store.vitals import Vitals
 from callflow.web.desk import Desk
 
 LOOK_EVERY_S = 0.25
 REMEMBERED_S = 10.0
 ASK_EVERY_S = 0.3
+BROKER_WAIT_S = 0.3
+"""It answers within a millisecond; a balancer asks /readyz with a second's patience."""
 LATE_MS = 1_000
 """A loop that is so late keeps every caller of this process waiting for as long."""
 
@@ -53,6 +61,17 @@ class Seen:
     workers: tuple[str, ...]
     replicated: bool
     """As many replicas as are waited for have what is written."""
+    troubles: tuple[Trouble, ...]
+    """What a doctor calls a failure; that no worker takes calls is none of them."""
+
+
+_DEAF = Trouble(
+    "broker",
+    "",
+    Grade.FAILURE,
+    "the server with the messages does not answer: no worker is woken until it does",
+    "",
+)
 
 
 class Health:
@@ -60,6 +79,14 @@ class Health:
 
     def __init__(self, scripts: Scripts, timing: Timing, desk: Desk) -> None:
         self._leases = Leases(scripts, timing)
+        self._rounds = Rounds(
+            scripts, timing, calls=CALLS, sweeps=WATCHDOG, waiting=lambda: self._lengths
+        )
+        self._lengths: Mapping[str, int] = {}
+        self._counting: asyncio.Future[dict[str, int] | None] | None = None
+        self._seen_at: dict[str, float] = {}
+        """Whose trouble, and since when (monotonic, s) it was found by every look."""
+        self._doubtful = False
         self._vitals = Vitals(scripts)
         self._desk = desk
         self._late_s: deque[float] = deque(maxlen=round(REMEMBERED_S / LOOK_EVERY_S))
@@ -85,9 +112,18 @@ class Health:
             await asyncio.sleep(LOOK_EVERY_S)
             self._late_s.append(loop.time() - due)
 
-    async def examine(self) -> dict[str, Any]:
+    async def examine(self, *, certainly: bool = False) -> dict[str, Any]:
         """What there is, and as `reason` what is missing. However many ask at once, the store is
-        asked by one of them, and not again for a moment: anybody may ask."""
+        asked by one of them, and not again for a moment: anybody may ask.
+
+        `certainly`: what was found for the first time is looked at once more, a second later."""
+        found = await self._examine()
+        if certainly and self._doubtful:
+            await asyncio.sleep(LOOK_AGAIN_S)
+            found = await self._examine()
+        return found
+
+    async def _examine(self) -> dict[str, Any]:
         async with self._one_asks:
             if time.monotonic() - self._asked_at > ASK_EVERY_S:
                 self._found = await self._ask()
@@ -102,12 +138,14 @@ class Health:
         return found
 
     async def _ask(self) -> dict[str, Any]:
+        deaf = await self._count()
         try:
             # An errand: that the server takes no writes must keep no caller from reading there.
             seen = await self._desk.errand(self._see)
         except StoreError as error:
-            return {"store": str(error), "reason": str(error)}
-        self.proven = True
+            self._doubtful = False
+            told = refusal(error) or str(error)
+            return {"store": told, "reason": told}
         reasons = []
         if not seen.replicated:
             reasons.append(
@@ -118,6 +156,7 @@ class Health:
             reasons.append(
                 "nobody has looked for silent workers for a second: start a watchdog worker"
             )
+        reasons += self._certain([*seen.troubles, *([_DEAF] if deaf else [])])
         if not seen.workers:
             reasons.append("no worker takes calls: callers hear holding phrases, and then a human")
         return {
@@ -129,9 +168,33 @@ class Health:
 
     def _see(self) -> Seen:
         replicated = self._vitals.prove_writable()
-        staff = Staff(self._vitals.call_roll(), {}, CALLS, {}, in_work=0, unclaimed=0)
+        self.proven = True
+        staff, found = self._rounds.troubles()
         serving = tuple(one.node for one in staff.serving)
-        return Seen(self._leases.last_sweep(), serving, replicated)
+        # That one is told by who serves, and at once.
+        troubles = tuple(one for one in found if one.check != "workers")
+        return Seen(self._leases.last_sweep(), serving, replicated, troubles)
+
+    async def _count(self) -> bool:
+        """Count what waits in the queues; True where the broker cannot tell. However long it takes
+        nobody waits for it, and it is not asked again meanwhile."""
+        if self._counting is None:
+            self._counting = asyncio.ensure_future(self._desk.errand(waiting))
+        done, _ = await asyncio.wait({self._counting}, timeout=BROKER_WAIT_S)
+        lengths = None
+        if done:
+            lengths, self._counting = self._counting.result(), None
+        self._lengths = lengths or {}
+        return lengths is None
+
+    def _certain(self, found: list[Trouble]) -> list[str]:
+        """What was found by a look a moment ago as well: a worker that is just replaced, or takes
+        its message at this very moment, is no finding."""
+        now = time.monotonic()
+        self._seen_at = {one.whose: self._seen_at.get(one.whose, now) for one in found}
+        certain = [now - self._seen_at[one.whose] >= LOOK_AGAIN_S for one in found]
+        self._doubtful = not all(certain)
+        return [one.sentence for one, sure in zip(found, certain, strict=True) if sure]
 
 
 async def healthz(request: Request) -> Response:
@@ -148,6 +211,6 @@ async def readyz(request: Request) -> Response:
 
 async def health(request: Request) -> Response:
     """Callers are served; 503 and the reasons where not."""
-    found = await request.state.health.examine()
+    found = await request.state.health.examine(certainly=True)
     served = "reason" not in found
     return JSONResponse({"ok": served, **found}, 200 if served else 503)

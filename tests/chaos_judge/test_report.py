@@ -64,7 +64,7 @@ def test_the_page_shows_the_harmed_call_and_no_other() -> None:
 
 
 def test_the_page_of_a_good_run_shows_the_calls_that_bore_most() -> None:
-    testimony = run_of([clean_call(call) for call in range(1, 6)])
+    testimony = run_of([clean_call(call) for call in range(1, 6)], strikes=[strike()])
     testimony.callers[3].report.silences[0].length_s = 3.0
     page = report.page(testimony, judge(testimony))
     assert "every promise was kept" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,17 @@ from typer.testing import CliRunner, Result
 
 from callflow.chaos import run, witness
 from callflow.chaos.judge import judge
+from callflow.chaos.plan import Plan
 from callflow.chaos.run import ChaosFailed
 from callflow.cli import app
-from tests.chaos_judge.testimonies import Talk, clean_call, run_of
+from tests.chaos_judge.testimonies import Talk, clean_call, run_of, strike
 
 KEYS = {
     *("strikes", "per_kind", "lost", "repeated", "out_of_order", "silence_s", "takeover_s"),
     *("promises", "seed", "replay"),
 }
 
-KEPT = run_of([clean_call()])
+KEPT = run_of([clean_call()], strikes=[strike()])
 BROKEN = run_of([clean_call()], leaked=("callflow:x",))
 
 
@@ -153,3 +155,86 @@ def test_where_nobody_spoke_nothing_was_tried(
 
 def test_the_help_tells_that_a_run_lasts_longer_than_it_is_told_to() -> None:
     assert "up to 40 s longer" in " ".join(chaos("--help").stdout.replace("│", " ").split())
+
+
+def test_where_nothing_was_struck_nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "run", lambda plan, watcher: run_of([clean_call()]))
+
+    ran = chaos("--strikes", "worker-kill", "--json")
+
+    assert ran.exit_code == 3
+    assert "nothing was tried: nothing was struck" in ran.stderr
+    assert "every promise was kept" not in ran.stderr
+    assert json.loads(ran.stdout)["good"] is False
+
+
+def test_what_broke_without_a_strike_is_broken_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        run, "run", lambda plan, watcher: run_of([clean_call()], leaked=("callflow:x",))
+    )
+
+    assert chaos("--json").exit_code == 1
+
+
+def test_kinds_that_were_asked_for_and_not_made_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = run_of([clean_call()], strikes=[strike()])
+    kinds = ("worker-kill", "web-kill", "failover")
+    told = replace(told, conditions=replace(told.conditions, kinds=kinds))
+    monkeypatch.setattr(run, "run", lambda plan, watcher: told)
+
+    ran = chaos("--json")
+
+    assert ran.exit_code == 0
+    assert "asked for, and not made: web-kill, failover" in ran.stderr
+    assert json.loads(ran.stdout)["not_made"] == ["web-kill", "failover"]
+
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_a_file_says_moves_no_cursor(as_json: bool, tmp_path: Path) -> None:
+    told = run_of([clean_call()], strikes=[strike()], fallen=(f"w1: {EVIL}",), leaked=(EVIL,))
+    kept = tmp_path / "kept.json"
+    command = f"callflow chaos --seed 1 {EVIL}"
+    kept.write_text(replace(told, conditions=replace(told.conditions, command=command)).to_json())
+
+    ran = chaos("--judge", str(kept), *(["--json"] if as_json else []))
+
+    assert ran.exit_code == 1
+    assert not set(EVIL) & set("\x1b\x07\x9b\u202e") & set(ran.output)
+    assert "owned" in ran.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rm -rf /", "callflow chaos; rm -rf /", "callflow chaos --seed $(id)", "callflow up"],
+)
+def test_no_command_of_others_is_offered_out_of_a_file(command: str, tmp_path: Path) -> None:
+    told = run_of([clean_call()], strikes=[strike()])
+    kept, report = tmp_path / "kept.json", tmp_path / "report.html"
+    kept.write_text(replace(told, conditions=replace(told.conditions, command=command)).to_json())
+
+    ran = chaos("--judge", str(kept), "--report", str(report))
+
+    assert ran.exit_code == 0
+    assert command not in ran.output + report.read_text()
+    assert "again:" not in ran.output
+
+
+def test_every_command_of_a_plan_is_offered_again() -> None:
+    for plan in (
+        Plan(),
+        Plan(seed=-3, seconds=1e5, strikes=("web-kill", "poison"), min_replicas=1),
+    ):
+        told = run_of([clean_call()], strikes=[strike()])
+        told = replace(told, conditions=replace(told.conditions, command=plan.command))
+        assert judge(told).replay == plan.command
+
+
+def test_the_help_tells_every_exit_code() -> None:
+    told = " ".join(chaos("--help").stdout.replace("│", " ").split())
+    assert "2 where what was asked for was refused, such as a file that is no testimony" in told
+    assert "nothing was tried (nobody spoke, or nothing was struck)" in told

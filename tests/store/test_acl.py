@@ -27,6 +27,7 @@ from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
 from callflow.store.replies import Replies
 from callflow.store.script import Client, Replicas, Scripts, connect
+from callflow.store.unarchived import Unarchived
 from callflow.store.vitals import Vitals, VitalSigns
 from callflow.store.watching import FROM_THE_START, Watching
 from tests.acl import ACL, PASSWORD, allow, grant, granted, refusals, url_of, users
@@ -159,7 +160,10 @@ def _reading(parts: Parts) -> None:
     parts.journal()
     watching = Watching(parts.client)
     watching.entries({sight.call_sid: FROM_THE_START for sight in watching.look().sights})
-    Vitals(Scripts(parts.client)).call_roll()
+    vitals = Vitals(Scripts(parts.client))
+    vitals.call_roll()
+    vitals.call_roll("w1@test")
+    Unarchived(Scripts(parts.client), TIMING.completed_ttl_ms).look(1)
 
 
 def test_a_server_reads_the_file_as_it_stands(tmp_path: Path) -> None:
