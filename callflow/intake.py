@@ -93,6 +93,12 @@ class Intake:
             wake_ring(call_sid)
         return heard, sent
 
+    def wake_again(self, call_sid: str) -> Wake:
+        """What was said is stored, and the answer to that was lost: whether a message was sent as
+        well nobody knows. Two do no harm, and without one the caller waits until it counts as lost.
+        """
+        return wake(call_sid)
+
     def end(self, call_sid: str, outcome: str) -> Finish:
         """The line is closed (`hung_up`, `resolved`, …). The first outcome stands."""
         return self.store.end(call_sid, outcome)

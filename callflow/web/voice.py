@@ -176,7 +176,10 @@ async def _stored(
         async with asyncio.timeout_at(max(give_up, came_at + ASKED_WITHIN_S, now() + DUE_S)):
             while True:
                 try:
-                    return (await party.hear(hook.call_sid, number, said, hook, told=told))[0]
+                    heard, _ = await party.hear(hook.call_sid, number, said, hook, told=told)
+                    if patiently and heard.word is Hear.REPEATED:
+                        await party.desk.ask(party.intake.wake_again, hook.call_sid)
+                    return heard
                 except StoreError:
                     if not patiently or now() > give_up:
                         raise
@@ -252,10 +255,8 @@ async def _said(
 async def _until_a_human_comes(
     party: Party, hook: Hook, number: int, phrases: int, standing: Standing | None
 ) -> Twiml:
-    """The agent is silent for good, and humans are being rung: the caller hears that they are.
-
-    When a whole round of the ladder has passed, the agent listens again, and it goes on ringing.
-    """
+    """The agent is silent for good, and humans are being rung: the caller hears that they are. When
+    a whole round of the ladder has passed, the agent listens again, and it goes on ringing."""
     sid = hook.call_sid
     answers = party.answers(hook, standing)
     alert = None if standing is None else standing.alert

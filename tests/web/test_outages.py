@@ -174,3 +174,19 @@ def test_a_caller_whose_human_leaves_in_a_long_outage_is_put_through_to_another(
         answer = line.follow(answer, "Redirect")
     dial = next(verb for verb in answer.verbs if verb.tag == "Dial")
     assert "".join(dial.itertext()).strip() == HUMANS[0]
+
+
+def test_what_was_stored_although_nobody_heard_so_has_a_worker_woken_at_once(
+    exchange: Exchange, own_server: EmbeddedServer
+) -> None:
+    """A frozen server does what it was asked when it comes back, and nobody waits for its word."""
+    line = exchange.line()
+    line.arrives()
+    own_server.kill()
+    answer = line.says(1, "we are stuck")
+    own_server.restart()
+    # As that first request does when it is carried out at last: stored, and no message sent.
+    exchange.parts.store.hear(SID, 1, "we are stuck")
+    assert sum(exchange.parts.queued()) == 0
+    line.follow(answer, "Redirect")
+    assert sum(exchange.parts.queued()) == 1
