@@ -126,18 +126,18 @@ def test_fault_01_a_consumer_that_takes_nothing_any_more_is_found(tmp_path: Path
 
 
 def test_a_queue_that_a_worker_was_told_to_leave_is_found(tmp_path: Path) -> None:
-    with running(tmp_path) as stack:
+    with running(tmp_path) as stack, app.connection_for_write(stack.url) as broker:
         all_is_well(stack)
         names = [node(stack, name).node for name in ("w1", "w2")]
-        app.control.cancel_consumer("takeover", destination=names)
+        app.control.cancel_consumer("takeover", destination=names, connection=broker)
         says(stack, "consumers", "failure", "nobody consumes the queue takeover")
         for queue in CALLS:
-            app.control.cancel_consumer(queue, destination=names[:1])
+            app.control.cancel_consumer(queue, destination=names[:1], connection=broker)
         says(stack, "consumers", "failure", f"{names[0]} consumes no queue")
         assert not healthy(stack, "w1")
         assert healthy(stack, "w2")
         for queue in CALLS:
-            app.control.add_consumer(queue, destination=names)
+            app.control.add_consumer(queue, destination=names, connection=broker)
         all_is_well(stack)
 
 

@@ -88,8 +88,9 @@ def test_children_that_die_as_they_appear_are_told(tmp_path: Path) -> None:
 
 
 def test_a_queue_that_nobody_consumes_any_more_is_told(tmp_path: Path) -> None:
-    with asked(tmp_path) as (_, port):
-        app.control.cancel_consumer("turns")
+    with asked(tmp_path) as (stack, port), app.connection_for_write(stack.url) as broker:
+        # The app's own line may lead to the broker of an earlier test.
+        app.control.cancel_consumer("turns", connection=broker)
         says(port, "nobody consumes the queue turns", within_s=8)
-        app.control.add_consumer("turns")
+        app.control.add_consumer("turns", connection=broker)
         wait_until(lambda: told(port) == (200, ""), "all is well again", within_s=10)
