@@ -18,7 +18,7 @@ from callflow.store.standing import Reply, Standing
 from callflow.twilio import frames
 from callflow.web.hook import Hook, Said, counted
 from callflow.web.party import ASKED_WITHIN_S, DUE_S, PHRASES, Party, is_lost
-from callflow.web.talk import Talk
+from callflow.web.talk import Talk, let_go
 
 REPLAY_S = 3.0
 """The same words so soon after are the same frame again: sockets are replayed after a break."""
@@ -169,7 +169,7 @@ class Session(Talk):
                         # The next utterance finds out whether the server is back.
                         await asyncio.wait({asked}, timeout=LOOK_S)
                     finally:
-                        looking.cancel()
+                        let_go(looking)
             return asked.result()
         finally:
             asked.cancel()

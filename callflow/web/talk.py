@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 from callflow.errors import StoreError
 from callflow.twilio import frames
@@ -17,6 +19,12 @@ from callflow.web.speaking import Spoken
 
 class Over(Exception):
     """The session is over: the carrier was told so, and why, where it will be asked for."""
+
+
+def let_go(task: asyncio.Task[Any]) -> None:
+    """Cancel what nobody waits for any more; what it fails at meanwhile is asked for again."""
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    task.cancel()
 
 
 class Talk:

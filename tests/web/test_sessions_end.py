@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 
 import pytest
 
 from callflow.web.session import Session
+from callflow.web.talk import let_go
 from tests.exchange import RELAY, Exchange
 from tests.relay_socket import relay
 
@@ -51,3 +53,29 @@ def test_a_mistake_of_ours_on_a_socket_is_not_taken_for_its_end(
         with pytest.raises(Exception, match=r"1011|1006|no close frame"):
             socket.hears()
     assert "a mistake" in caplog.text
+
+
+def test_a_look_that_fails_when_nobody_waits_for_it_any_more_is_no_error_of_ours() -> None:
+    """What was cancelled may have had its answer in the same moment."""
+    told: list[str] = []
+
+    async def fails() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise KeyError("nobody's matter") from None
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(str(context)))
+        looking = asyncio.create_task(fails())
+        await asyncio.sleep(0)
+        let_go(looking)
+        await asyncio.wait({looking}, timeout=5)
+        assert looking.done()
+        del looking
+        gc.collect()
+        await asyncio.sleep(0)
+
+    asyncio.run(story())
+    assert told == []
