@@ -30,16 +30,16 @@ from benchmarks.talkers import Talkers
 from benchmarks.telephone import Size, listens, spread
 from benchmarks.waiting import wait_until
 from callflow.access import tokens
-from callflow.access.role import Role
+from callflow.access.sessions import Sessions
 from callflow.access.users import User
 from callflow.access.users_file import changing
+from callflow.call.role import Role
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack, StackProcess, free_port
+from callflow.redis.scripts import Client, Scripts, connect
 from callflow.settings import Settings
-from callflow.stack import LocalStack, StackProcess, free_port
 from callflow.store.calls import CallStore
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.keys import SHARDS
-from callflow.store.script import Client, Scripts, connect
-from callflow.store.sessions import Sessions
 
 ARGUMENTS: Final = {
     "calls": "active calls",
@@ -200,7 +200,7 @@ def _web(url: str, scratch: Path) -> Iterator[tuple[StackProcess, int, User]]:
         "CALLFLOW_BOARD_URL": f"http://127.0.0.1:{port}",
         "CALLFLOW_USERS": str(users),
         "CALLFLOW_TWILIO_AUTH_TOKEN": TOKEN,
-        "CALLFLOW_SITES": str(resources.files("callflow.demo") / "sites.yaml"),
+        "CALLFLOW_SITES": str(resources.files("callflow.lab.demo") / "sites.yaml"),
     }
     with LocalStack(env, scratch / "logs") as stack:
         web = stack.start_web(port)

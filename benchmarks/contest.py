@@ -20,8 +20,8 @@ from benchmarks.contestants import NAMES, contestant, pool_of
 from benchmarks.crowd import Crowd
 from benchmarks.meter import Cost
 from benchmarks.waiting import wait_until
-from callflow.stack import LocalStack
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack
 
 Say = Callable[[str], None]
 

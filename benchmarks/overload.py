@@ -20,20 +20,20 @@ from typing import Any, Final
 
 from benchmarks import machine
 from callflow.celery import CALLS, use_broker
-from callflow.demo.callers import FILLERS
-from callflow.demo.web import Line, WebProcesses
-from callflow.phone.caller import Behaviour
-from callflow.phone.carrier import Carrier
-from callflow.phone.human import HumanBehaviour
-from callflow.phone.load import LoadResult, load
-from callflow.phone.report import CallReport, Spread
+from callflow.lab.carrier.caller import Behaviour
+from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.human import HumanBehaviour
+from callflow.lab.carrier.load import LoadResult, load
+from callflow.lab.carrier.report import CallReport, Spread
+from callflow.lab.demo.callers import FILLERS
+from callflow.lab.demo.web import Line, WebProcesses
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack, StackProcess
+from callflow.redis.scripts import Client, Scripts, connect
 from callflow.responder.phrases import generic
 from callflow.settings import load as settings
-from callflow.stack import LocalStack, StackProcess
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.journal import Journal
 from callflow.store.leases import Leases
-from callflow.store.script import Client, Scripts, connect
 from callflow.twilio.numbers import wanted
 
 LIFT: Final = "+441632960010"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from callflow.sop.corpus import Corpus, Example, Passage
+from callflow.retrieval.corpus import Corpus, Example, Passage
 
 SIZES = (50, 5_000, 100_000)
 QUERIES = 200
@@ -109,8 +109,8 @@ def _answer(answers: Any, work: Callable[..., dict[str, float]], arguments: Sequ
 
 
 def _own(kind: str, folder: Path) -> dict[str, float]:
-    from callflow.sop.engine import engine
-    from callflow.sop.library import SopLibrary
+    from callflow.procedures.library import SopLibrary
+    from callflow.retrieval.engine import engine
 
     library = SopLibrary.load()
     before, began = _memory_mb(), time.perf_counter()
@@ -137,9 +137,9 @@ def _large(size: int, folder: Path) -> dict[str, float]:
     """Open (and first build) an index of `size` passages, and search it for each of some."""
     import numpy as np
 
-    from callflow.sop.evidence import DangerCues
-    from callflow.sop.index import open_index
-    from callflow.sop.semantic import TopicSearch
+    from callflow.retrieval.evidence import DangerCues
+    from callflow.retrieval.index import open_index
+    from callflow.retrieval.semantic import TopicSearch
 
     corpus = _drawn(size)
     encoder = _Drawn()
@@ -204,7 +204,7 @@ class _Drawn:
         """One vector for each text, of length 1."""
         import numpy as np
 
-        from callflow.sop.wordindex import words_of
+        from callflow.retrieval.wordindex import words_of
 
         found = np.zeros((len(texts), 512), np.float32)
         for row, text in enumerate(texts):

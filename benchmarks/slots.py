@@ -22,9 +22,9 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.waiting import wait_until
-from callflow.stack import LocalStack
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack
+from callflow.redis.scripts import connect
 
 KINDS: dict[str, dict[str, str]] = {
     "words": {"CALLFLOW_RETRIEVAL": "lexical"},

@@ -19,13 +19,13 @@ import redis
 from benchmarks.crowd import SAID
 from benchmarks.seed import watchdog as seed_watchdog
 from benchmarks.seed.document import Documents
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Scripts, connect
 from callflow.settings import Settings
 from callflow.store.calls import CallStore
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.leases import Leases
 from callflow.store.outcome import Claimed
-from callflow.store.script import Scripts, connect
 from callflow.watchdog import Watchdog
 
 Say = Callable[[str], None]

@@ -40,11 +40,11 @@ from benchmarks.lines import (
 )
 from benchmarks.meter import tree_cpu_s
 from benchmarks.waiting import wait_until
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack, StackProcess, free_port
+from callflow.redis.scripts import Scripts, connect
 from callflow.settings import Settings
-from callflow.stack import LocalStack, StackProcess, free_port
 from callflow.store.calls import CallStore
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import Scripts, connect
 
 SPREAD_S = 1.0
 """Fifty first tokens of fifty real calls do not come at one moment."""
@@ -206,7 +206,7 @@ def _web(url: str, scratch: Path) -> Iterator[tuple[StackProcess, int, StackProc
         "CALLFLOW_BROKER_URL": "",
         "CALLFLOW_PUBLIC_URL": PUBLIC_URL,
         "CALLFLOW_TWILIO_AUTH_TOKEN": TOKEN,
-        "CALLFLOW_SITES": str(resources.files("callflow.demo") / "sites.yaml"),
+        "CALLFLOW_SITES": str(resources.files("callflow.lab.demo") / "sites.yaml"),
     }
     with LocalStack(env, scratch / "logs") as stack:
         port, bare_port = free_port(), free_port()

@@ -15,7 +15,7 @@ from importlib import resources
 import redis
 
 from benchmarks.crowd import Crowd
-from callflow.store.script import source
+from callflow.redis.scripts import source
 
 _LAST = "benchmarks:monitored"
 

@@ -40,7 +40,7 @@ def main() -> None:
 def _health(node: str, store_url: str) -> int:
     """`callflow doctor --node NAME`, which every container asks every few seconds: without the
     command line and the settings, whose import costs as much CPU again."""
-    from callflow.store.node_check import told_of
+    from callflow.health.node import told_of
 
     broker_url = os.environ.get("CALLFLOW_BROKER_URL") or store_url
     service = os.environ.get("CALLFLOW_BROKER_SERVICE") or "mymaster"

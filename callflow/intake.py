@@ -12,10 +12,10 @@ from typing import Any
 
 from callflow.call.limits import LIMIT
 from callflow.celery import Wake, wake, wake_ring
+from callflow.language.danger import dangers
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Finish, Heard, Open
 from callflow.transfer import to_human
-from callflow.understanding.danger import dangers
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ from callflow.call.deadline import Rung, rung
 from callflow.call.facts import merged
 from callflow.call.record import CallRecord
 from callflow.celery import wake, wake_ring
-from callflow.comprehension import Comprehension
 from callflow.errors import CallflowError, LeaseLost
 from callflow.heartbeat import DEADLINE, DRAINED, Heartbeat, Hold
 from callflow.responder.protocol import Piece, Responder
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Claimed, Commit, Lease, Note, Pass, Release
+from callflow.understand import Comprehension
 
 
 class TurnOutcome(StrEnum):

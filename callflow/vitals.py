@@ -21,9 +21,9 @@ from celery.worker import state
 from callflow import bootstrap
 from callflow.celery import WATCHDOG
 from callflow.errors import StoreError
+from callflow.health.vitals import Phase, Vitals, VitalSigns
 from callflow.heartbeat import worker_name
-from callflow.store.script import Scripts
-from callflow.store.vitals import Phase, Vitals, VitalSigns
+from callflow.redis.scripts import Scripts
 
 SAY_EVERY_S = 1.0
 

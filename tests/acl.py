@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import Client, connect
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Client, connect
 
 ACL = Path(__file__).parents[1] / "deploy" / "acl" / "callflow.acl"
 PASSWORD = secrets.token_hex(8)

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 
 from callflow.access import tokens
+from callflow.access.reach import SESSION
 from callflow.access.users_file import changing
-from callflow.board.reach import SESSION
 from callflow.call import acts
 from tests.desk import password_of, user, write_users
 from tests.exchange import Exchange, open_exchange

@@ -7,9 +7,9 @@ from pathlib import Path
 from callflow.archive import Archive
 from callflow.records.complete import Complete
 from callflow.records.records import Records
+from callflow.redis.scripts import Client, Scripts
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Claimed
-from callflow.store.script import Client, Scripts
 from callflow.store.unarchived import Unarchived
 from tests.parts import SID, TIMING
 

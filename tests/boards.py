@@ -5,8 +5,8 @@ from __future__ import annotations
 from callflow.board.past import Past
 from callflow.board.reader import Seen, Shown
 from callflow.board.sight import Row
-from callflow.board.staffed import Staffed
 from callflow.call.state import CallState
+from callflow.health.staffed import Staffed
 from callflow.store.watching import Look, Sight
 
 AT = 1_700_000_000_000

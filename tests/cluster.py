@@ -13,9 +13,9 @@ from pathlib import Path
 import redis
 from redis.crc import key_slot
 
-from callflow.store.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
+from callflow.redis.slots import SLOTS
 from callflow.store.keys import call_keys
-from callflow.store.slots import SLOTS
 from tests.waiting import wait_until
 
 MASTERS = 3

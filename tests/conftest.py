@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 
 from callflow.celery import use_broker
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from tests.parts import Parts
 from tests.servers import KINDS, Servers, binary_of
 

@@ -19,14 +19,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.testclient import TestClient
 
+from callflow.access import sign_in
+from callflow.access.auth import Door
 from callflow.access.passwords import hashed
 from callflow.access.person import Person
-from callflow.access.role import Deed, Role
+from callflow.access.reach import SESSION
 from callflow.access.users import User
 from callflow.access.users_file import changing
-from callflow.board import sign_in
-from callflow.board.door import Door
-from callflow.board.reach import SESSION
+from callflow.call.role import Deed, Role
 from callflow.settings import Settings
 from tests.parts import SID
 

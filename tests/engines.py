@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from callflow.bootstrap import index_dir
-from callflow.sop.engine import engine
-from callflow.sop.library import SopLibrary
-from callflow.sop.protocols import Engine
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.protocols import Engine
+from callflow.retrieval.engine import engine
 
 
 @cache

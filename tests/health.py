@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from callflow.celery import CALLS
-from callflow.stack import StackProcess
-from callflow.store.script import Scripts
-from callflow.store.vitals import Vitals, VitalSigns
+from callflow.health.vitals import Vitals, VitalSigns
+from callflow.lab.stack import StackProcess
+from callflow.redis.scripts import Scripts
 from tests.stack_parts import Running
 from tests.waiting import wait_until
 

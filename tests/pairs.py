@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from callflow.chaos.endpoint import Endpoint
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import Client, connect
+from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Client, connect
 from tests.waiting import wait_until
 
 OPTIONS = ("repl-diskless-sync-delay 0", "repl-backlog-size 16mb")

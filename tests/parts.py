@@ -11,18 +11,18 @@ from callflow.call.deadline import Timing
 from callflow.call.record import CallRecord, Sentence, SopChunk
 from callflow.call.urgency import Urgency
 from callflow.celery import TAKEOVER, TURNS
-from callflow.comprehension import Comprehension
 from callflow.heartbeat import Heartbeat, worker_name
 from callflow.intake import Intake
+from callflow.procedures.protocols import Engine, Hit, Scored
+from callflow.redis.scripts import Client, Scripts, connect
 from callflow.responder.protocol import Piece, Responder
-from callflow.sop.protocols import Engine, Hit, Scored
 from callflow.store.calls import CallStore
 from callflow.store.journal import Journal, JournalEntry
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence
-from callflow.store.script import Client, Scripts, connect
 from callflow.store.snapshot import Snapshots
 from callflow.turn import Turns
+from callflow.understand import Comprehension
 from callflow.watchdog import Watchdog
 
 SID = "CA00000000000000000000000000000001"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 
-from callflow.stack import free_port
+from callflow.lab.stack import free_port
 from tests.needs import missing
 from tests.waiting import wait_until
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from callflow.call.record import CallRecord
 from callflow.celery import CALLS, use_broker
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack, StackProcess
+from callflow.redis.scripts import connect
 from callflow.settings import load
-from callflow.stack import LocalStack, StackProcess
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.replies import Replies
-from callflow.store.script import connect
 from callflow.store.standing import Reply
 from tests.parts import Parts
 from tests.waiting import wait_until

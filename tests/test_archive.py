@@ -13,10 +13,10 @@ from callflow.records.failure import RecordsUnavailable
 from callflow.records.reading import Wanted, find, ls
 from callflow.records.records import Records
 from callflow.records.verifying import verify
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit, audit_key
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Beat, Claimed
-from callflow.store.script import Scripts
 from callflow.store.unarchived import LOOKS, Settled, Unarchived
 from tests.archiving import KEY, archive_into, archiving, one_call, url_in
 from tests.parts import SID, TIMING, Parts

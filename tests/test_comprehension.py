@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from callflow.call.record import CallRecord, Role, ThreadEntry
 from callflow.call.state import CallState
-from callflow.comprehension import Comprehension, asked, signs
-from callflow.sop.library import SopLibrary
-from callflow.sop.triage import Triage, procedures, triage
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.triage import Triage, procedures, triage
+from callflow.understand import Comprehension, asked, signs
 from tests.engines import lexical
 
 LIBRARY = SopLibrary.load()
@@ -186,7 +186,7 @@ def test_any_words_give_the_same_known_scenario_twice(
 
 
 def test_the_openings_of_the_demo_are_understood() -> None:
-    text = files("callflow.demo").joinpath("conversations.jsonl").read_text(encoding="utf-8")
+    text = files("callflow.lab.demo").joinpath("conversations.jsonl").read_text(encoding="utf-8")
     calls = [json.loads(line) for line in text.splitlines()]
     assert len(calls) >= 40
     assert all(len(call["lines"]) >= 10 and all(call["lines"]) for call in calls)

@@ -13,10 +13,10 @@ import pytest
 
 from callflow.errors import LeaseLost, StoreUnavailable
 from callflow.heartbeat import DEADLINE, DRAINED, Drain, Heartbeat, worker_name
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
-from callflow.store.script import connect
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
 

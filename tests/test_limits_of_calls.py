@@ -8,10 +8,10 @@ from contextlib import suppress
 from callflow.call.limits import LIMIT
 from callflow.celery import TURNS
 from callflow.intake import Intake
+from callflow.redis.scripts import Invocation, Scripts
 from callflow.store.calls import CallStore
 from callflow.store.keys import call_keys
 from callflow.store.replies import Replies
-from callflow.store.script import Invocation, Scripts
 from callflow.store.standing import Reply
 from tests.parts import SID, TIMING, Parts
 

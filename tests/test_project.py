@@ -20,7 +20,6 @@ import pytest
 from tests.needs import missing
 
 ROOT = Path(__file__).parents[1]
-MOST_LINES_IN_A_FILE = 300
 MOST_LINES_IN_A_FUNCTION = 60
 
 # In halves, so that this file does not mention what no file may mention.
@@ -87,15 +86,6 @@ def test_the_types_fit() -> None:
 
 def test_the_layers_hold() -> None:
     run(sys.executable, "-c", "from importlinter.cli import lint_imports_command as l; l()")
-
-
-def test_no_file_is_long() -> None:
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for path in [*python_files(), *(ROOT / "callflow").rglob("*.lua")]
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES_IN_A_FILE
-    }
-    assert not long
 
 
 def test_no_function_is_longer_than_a_screen() -> None:

@@ -15,9 +15,9 @@ import redis
 from kombu.exceptions import OperationalError
 
 from callflow.celery import TAKEOVER, TURNS, Wake, app, use_broker, wake
-from callflow.chaos.endpoint import Endpoint
-from callflow.stack import free_port
-from callflow.store.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.stack import free_port
 from callflow.transport import BrokerDemoted, Connection, SentinelTransport, Transport
 from tests.parts import SID
 from tests.waiting import wait_until

@@ -18,10 +18,10 @@ from celery.worker import state
 from kombu.asynchronous.timer import Timer
 
 from callflow import bootstrap, vitals
-from callflow.stack import LocalStack
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import Scripts, connect
-from callflow.store.vitals import REMEMBERED_MS, SIGNS, UNTIL, Phase, RollCall, Vitals, VitalSigns
+from callflow.health.vitals import REMEMBERED_MS, SIGNS, UNTIL, Phase, RollCall, Vitals, VitalSigns
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack
+from callflow.redis.scripts import Scripts, connect
 from callflow.vitals import Pulse
 from tests.waiting import wait_until
 

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from callflow.celery import RUN_TURN, TAKEOVER, TURNS, Wake, app, use_broker, wake
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from tests.parts import SID, Parts
 
 BOUND_S = 3.0

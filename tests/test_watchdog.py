@@ -11,12 +11,12 @@ import pytest
 from callflow.call.ladder import fresh
 from callflow.call.state import CallState
 from callflow.celery import CALLS
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.keys import EPOCH, SWEPT, call_keys
 from callflow.store.leases import Leases
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
-from callflow.store.script import Scripts, connect
 from callflow.watchdog import Sweep
 from tests.parts import SID, TIMING, Parts
 

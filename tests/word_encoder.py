@@ -8,9 +8,9 @@ from zlib import crc32
 
 import numpy as np
 
-from callflow.sop.corpus import Corpus, Example, Passage
-from callflow.sop.nearest import Floats
-from callflow.sop.wordindex import words_of
+from callflow.retrieval.corpus import Corpus, Example, Passage
+from callflow.retrieval.nearest import Floats
+from callflow.retrieval.wordindex import words_of
 
 DIMENSIONS = 64
 

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 import redis
 
 from benchmarks.crowd import Connect
-from callflow.stack import LocalStack
+from callflow.lab.stack import LocalStack
 
 NAMES = ("callflow", "bare", "seed", "callflow-threads", "bare-threads")
 """Without a suffix: prefork. Every one has the same number of worker processes and slots."""

@@ -17,8 +17,8 @@ import redis
 import redis.asyncio
 
 from benchmarks.contestants import WORKERS, consuming
-from callflow.stack import LocalStack
-from callflow.store.script import connect as client_of
+from callflow.lab.stack import LocalStack
+from callflow.redis.scripts import connect as client_of
 
 DONE = "bare:done"
 """Pub/sub: the ticket of a task that has run."""

@@ -11,7 +11,7 @@ import redis
 from benchmarks.contestants import WORKERS, consuming
 from callflow import bootstrap
 from callflow.intake import Intake
-from callflow.stack import LocalStack
+from callflow.lab.stack import LocalStack
 from callflow.store.keys import SWEPT, presence_channel
 from callflow.store.outcome import Hear
 from callflow.store.replies import Replies

@@ -14,7 +14,7 @@ import redis
 
 from benchmarks.contestants import WORKERS, consuming
 from benchmarks.crowd import TURN_TIMEOUT_S
-from callflow.stack import LocalStack
+from callflow.lab.stack import LocalStack
 
 PACKAGES = Path(__file__).parents[1] / "seed" / "packages"
 

@@ -14,9 +14,9 @@ from pydantic import TypeAdapter
 
 from benchmarks.seed.document import Documents
 from callflow.call.record import SopChunk
-from callflow.sop.lexical import LexicalSearch
-from callflow.sop.library import SopLibrary
-from callflow.sop.retriever import LexicalRetriever
+from callflow.procedures.library import SopLibrary
+from callflow.retrieval.lexical import LexicalSearch
+from callflow.retrieval.retriever import LexicalRetriever
 
 HEARTBEAT_S = 2.0
 """Every few seconds, says the seed."""

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal, Self
 
-from callflow.access.role import Role
+from callflow.call.role import Role
 
 Source = Literal["local", "oidc"]
 """Who vouches for somebody: the file of users, or the provider of the company's accounts."""

@@ -17,8 +17,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from callflow.access.person import Holder, Person
-from callflow.access.role import Role
 from callflow.access.tokens import hashed
+from callflow.call.role import Role
 from callflow.errors import CallflowError
 
 _NAME = re.compile(r"\w[\w.@+-]{0,63}")

@@ -16,14 +16,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
+from callflow.access.auth import Door
 from callflow.access.person import Person
-from callflow.access.role import Deed
-from callflow.board.door import Door
 from callflow.board.told import refused, unreachable
 from callflow.call import acts
 from callflow.call.disposition import disposition
 from callflow.call.facts import HUMAN_FACTS, parsed
 from callflow.call.record import CallRecord
+from callflow.call.role import Deed
 from callflow.call.urgency import Urgency
 from callflow.celery import wake
 from callflow.errors import CallEnded, CallflowError, StoreError

@@ -12,11 +12,11 @@ from callflow.board.drawing import Drawing
 from callflow.board.past import Past
 from callflow.board.sight import Row
 from callflow.board.timeline import Lane, Mark, Span, timeline
-from callflow.board.words import Catalogue
 from callflow.call import acts
 from callflow.call.facts import HUMAN_FACTS, known
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.call.urgency import MEANINGS
+from callflow.i18n.words import Catalogue
 from callflow.responder.approved import approved
 from callflow.sites.site import Site
 from callflow.store.journal import JournalEntry

@@ -8,8 +8,8 @@ from typing import Any, Final
 from callflow.board.call_page import clock
 from callflow.board.cells import age, state_of
 from callflow.board.past import HOUR_MS
-from callflow.board.words import Catalogue
 from callflow.call.words import Word
+from callflow.i18n.words import Catalogue
 
 STATES: Final = tuple(state_of(str(word)) for word in Word)
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from callflow.access.person import Person
-from callflow.board.words import COOKIE, LANGUAGES, Catalogue, catalogue, chosen
+from callflow.i18n.words import COOKIE, LANGUAGES, Catalogue, catalogue, chosen
 
 BASE: Final = "/board"
 

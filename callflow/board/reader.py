@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 from callflow.board.past import Hour, Past, Silence
 from callflow.board.sight import Row
-from callflow.board.staffed import Staffed
 from callflow.call.state import CallState
+from callflow.health.staffed import Staffed
 from callflow.sites.site import Site
 from callflow.store.journal import JournalEntry
 from callflow.store.keys import ALL_SHARDS, call_keys

@@ -10,17 +10,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
+from callflow.access.auth import Door
 from callflow.access.person import Person
-from callflow.access.role import Deed
 from callflow.board.call_page import Shown
 from callflow.board.cells import cells
-from callflow.board.door import Door
 from callflow.board.feed import Feed
 from callflow.board.figures import figures
 from callflow.board.page import BASE, BOARD_KEYS, CALL_KEYS, STATIC, page, switched, words_of
 from callflow.board.stream import Stream
 from callflow.call.disposition import Disposition
 from callflow.call.record import CallRecord
+from callflow.call.role import Deed
 from callflow.errors import InvalidCallSid
 from callflow.sites.directory import Sites
 from callflow.store.journal import Journal, JournalEntry

@@ -18,22 +18,22 @@ from callflow.archive import Archivist
 from callflow.bootstrap.base import client, settings, sites, telephone
 from callflow.bootstrap.wording import guard, models, prompts
 from callflow.bootstrap.wording import responder as _responder
-from callflow.comprehension import Comprehension
 from callflow.heartbeat import Drain, Heartbeat, worker_name
 from callflow.intake import Intake
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.protocols import Engine
+from callflow.procedures.shelf import Shelf
+from callflow.redis.scripts import Replicas, Scripts
 from callflow.responder.scripted import ScriptedResponder
+from callflow.retrieval.engine import Retrieval, engine, installed
 from callflow.ringing import Ringing
-from callflow.sop.engine import Retrieval, engine, installed
-from callflow.sop.library import SopLibrary
-from callflow.sop.protocols import Engine
-from callflow.sop.shelf import Shelf
 from callflow.store.calls import CallStore
 from callflow.store.journal import Journal
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence
-from callflow.store.script import Replicas, Scripts
 from callflow.store.snapshot import Snapshots
 from callflow.turn import Turns
+from callflow.understand import Comprehension
 from callflow.watchdog import Watchdog
 
 __all__ = [

@@ -6,9 +6,9 @@ from functools import cache
 
 import callflow.settings
 from callflow.errors import SettingsError
+from callflow.redis.scripts import Client, connect
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
-from callflow.store.script import Client, connect
 from callflow.twilio.rest import Telephone
 
 

@@ -8,6 +8,7 @@ from callflow.bootstrap.base import client, settings, sites
 from callflow.call.facts import known
 from callflow.call.record import CallRecord
 from callflow.errors import SettingsError
+from callflow.redis.scripts import Scripts
 from callflow.responder.approved import conditions
 from callflow.responder.counted import CountedResponder
 from callflow.responder.echo import EchoResponder
@@ -19,7 +20,6 @@ from callflow.responder.protocol import Responder
 from callflow.responder.scripted import ScriptedResponder
 from callflow.responder.worded import ModelResponder
 from callflow.store.breaker import Breakers
-from callflow.store.script import Scripts
 
 
 @cache

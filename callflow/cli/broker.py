@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from callflow import bootstrap
 from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import SettingsError, StoreError
-from callflow.store.finding import Check, Grade
-from callflow.store.queue_address import as_of_calls
-from callflow.store.rounds import WATCHDOG_WAY_OUT
-from callflow.store.script import Client, address, connect, translated
+from callflow.health.check import Check, Grade
+from callflow.health.rounds import WATCHDOG_WAY_OUT
+from callflow.redis.queue_address import as_of_calls
+from callflow.redis.scripts import Client, address, connect, translated
 
 LONG_QUEUE = 1_000
 MANY_SWEEPS = 50

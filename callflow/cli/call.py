@@ -65,7 +65,7 @@ def _check(call_sid: str) -> None:
 def _server(voice: Voice, running: ExitStack) -> tuple[str, bool]:
     """The URL of the server that holds the calls, and True when it was started for this call."""
     from callflow import bootstrap
-    from callflow.store.doctor import refuse_unfit
+    from callflow.health.server import refuse_unfit
 
     url = server.find()
     if url is not None:

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.chaos.plan import KINDS, Plan, unknown
 from callflow.cli import screen
 from callflow.cli.failure import INTERRUPTED
 from callflow.errors import CallflowError
+from callflow.lab.chaos.plan import KINDS, Plan, unknown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from callflow.chaos.run import Progress
-    from callflow.chaos.verdict import Verdict
-    from callflow.chaos.witness import Testimony
+    from callflow.lab.chaos.run import Progress
+    from callflow.lab.chaos.verdict import Verdict
+    from callflow.lab.chaos.witness import Testimony
 
 PROMISE_BROKEN = 1
 REFUSED = 2
@@ -157,9 +157,9 @@ def _refuse_unwritable(path: Path, option: str) -> None:
 
 def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
     """Do all of it, and tell the exit code."""
-    from callflow.chaos.judge import judge
-    from callflow.chaos.report import page
-    from callflow.chaos.witness import NoTestimony
+    from callflow.lab.chaos.judge import judge
+    from callflow.lab.chaos.report import page
+    from callflow.lab.chaos.witness import NoTestimony
 
     # A run that is told to end ends its servers and processes first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -198,7 +198,7 @@ def _interrupted(told: Testimony | None, verdict: Verdict | None) -> str:
 
 def _seen(plan: Plan, out: Console) -> Testimony:
     from callflow import bootstrap
-    from callflow.chaos.run import Watcher, run
+    from callflow.lab.chaos.run import Watcher, run
 
     bootstrap.library()  # Workers would not start with a bad procedure, and say so in a log.
     if not out.is_terminal:
@@ -215,7 +215,7 @@ def _words(progress: Progress, plan: Plan) -> str:
 
 
 def _kept(path: Path) -> Testimony:
-    from callflow.chaos.witness import NoTestimony, Testimony
+    from callflow.lab.chaos.witness import NoTestimony, Testimony
 
     try:
         text = path.read_bytes()
@@ -240,7 +240,7 @@ def _write(path: Path | None, content: Callable[[], str]) -> bool:
 
 
 def _show(verdict: Verdict, told: Testimony, out: Console, as_json: bool) -> None:
-    from callflow.chaos.report import harmed, summary
+    from callflow.lab.chaos.report import harmed, summary
 
     out.print(summary(verdict))
     if verdict.harmed:

@@ -57,9 +57,9 @@ def board_env(settings: Settings, data_dir: Path, port: int) -> dict[str, str]:
 
 def _make_admin(users: Path, password_file: Path) -> None:
     from callflow.access.passwords import hashed
-    from callflow.access.role import Role
     from callflow.access.users import User
     from callflow.access.users_file import changing
+    from callflow.call.role import Role
 
     password = random_password()
     # First where it can be read: killed in between, the stack makes another admin next time.

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.demo.plan import Kill, Plan
+from callflow.lab.demo.plan import Kill, Plan
 
 if TYPE_CHECKING:
     from rich.live import Live
 
     from callflow.call.record import CallRecord
-    from callflow.demo.show import Show
+    from callflow.lab.demo.show import Show
 
 _PLAN = Plan()
 
@@ -56,8 +56,8 @@ def demo(
     from rich.live import Live
 
     from callflow import bootstrap
-    from callflow.demo.run import Watcher, run
-    from callflow.demo.show import summary
+    from callflow.lab.demo.run import Watcher, run
+    from callflow.lab.demo.show import summary
     from callflow.settings import load
 
     # A demo that is told to end ends its workers and its server first, as with Ctrl-C.

@@ -13,7 +13,7 @@ from callflow.cli import screen, server
 from callflow.errors import StoreError
 
 if TYPE_CHECKING:
-    from callflow.store.finding import Check
+    from callflow.health.check import Check
 
 STYLES = {"ok": "green", "warning": "yellow", "failure": "bold red", "unknown": "blue"}
 
@@ -55,7 +55,7 @@ def doctor(
 def _examine(node: str, as_json: bool) -> None:
     """One worker only. As `callflow.__main__` does it, for a server that has to be found first."""
     from callflow import bootstrap
-    from callflow.store.node_check import told_of
+    from callflow.health.node import told_of
 
     url = server.need()
     settings = bootstrap.settings()
@@ -69,10 +69,10 @@ def _checks() -> Iterator[Check]:
     from callflow import bootstrap
     from callflow.celery import CALLS, WATCHDOG
     from callflow.cli import broker, records_checks
-    from callflow.store.doctor import Doctor
-    from callflow.store.finding import Check, Grade
-    from callflow.store.rounds import Rounds
-    from callflow.store.script import Scripts
+    from callflow.health.check import Check, Grade
+    from callflow.health.rounds import Rounds
+    from callflow.health.server import Doctor
+    from callflow.redis.scripts import Scripts
 
     settings = bootstrap.settings()
     # And not `queue_url`, which is for kombu: that writes some addresses in its own way.

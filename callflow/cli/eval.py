@@ -16,8 +16,8 @@ from callflow.errors import CallflowError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from callflow.evaluation.report import Bound
-    from callflow.evaluation.run import Result
+    from callflow.lab.evaluation.report import Bound
+    from callflow.lab.evaluation.run import Result
 
 UNUSABLE = 2
 """Nothing was measured: 1 is kept for numbers that are out of bounds."""
@@ -76,7 +76,7 @@ def evaluate(
     if [str(path) for path in (*(given or ()), guard)].count("-") > 1:
         raise typer.BadParameter("stdin can be read only once: give - only once")
     other_set = _pair(chunks, examples)
-    from callflow.evaluation.report import as_dict
+    from callflow.lab.evaluation.report import as_dict
 
     try:
         bounds = _bounds(floor or (), ceiling or ())
@@ -109,7 +109,7 @@ def _pair(chunks: Path | None, examples: Path | None) -> tuple[Path, Path] | Non
 
 
 def _bounds(floors: Iterable[str], ceilings: Iterable[str]) -> list[Bound]:
-    from callflow.evaluation.report import Bound
+    from callflow.lab.evaluation.report import Bound
 
     return [
         *(Bound.of("floor", given) for given in floors),
@@ -124,10 +124,10 @@ def _run(
     sop_dir: Path | None,
     guard: Path | None,
 ) -> Result:
-    from callflow.evaluation.dataset import read, shipped
-    from callflow.evaluation.guarding import read_sentences
-    from callflow.evaluation.parts import assembled, sources, words
-    from callflow.evaluation.run import evaluate
+    from callflow.lab.evaluation.dataset import read, shipped
+    from callflow.lab.evaluation.guarding import read_sentences
+    from callflow.lab.evaluation.parts import assembled, sources, words
+    from callflow.lab.evaluation.run import evaluate
 
     procedures = sources(sop_dir, other_set)
     known = words(procedures)

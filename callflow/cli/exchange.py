@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from callflow.lab.stack import free_port
 from callflow.settings import PREFIX, Settings
-from callflow.stack import free_port
 
 HANDOUT = "phone.json"
 
@@ -49,7 +49,9 @@ def plan(settings: Settings, port: int) -> Exchange:
     env: dict[str, str] = {}
     public_url = settings.public_url or f"http://127.0.0.1:{port}"
     env[f"{PREFIX}PUBLIC_URL"] = public_url
-    env[f"{PREFIX}SITES"] = str(settings.sites or resources.files("callflow.demo") / "sites.yaml")
+    env[f"{PREFIX}SITES"] = str(
+        settings.sites or resources.files("callflow.lab.demo") / "sites.yaml"
+    )
     if settings.webhook_tokens or settings.unsigned:
         return Exchange(port, public_url, settings.twilio_account_sid, None, None, env)
     account, token, api_port = f"AC{secrets.token_hex(16)}", secrets.token_hex(16), free_port()

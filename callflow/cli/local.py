@@ -19,10 +19,10 @@ from callflow.cli.credentials import FLOWER_PASSWORD
 from callflow.cli.exchange import Exchange, handed_out
 from callflow.cli.supervision import ProcessPart, ServerPart, Supervisor
 from callflow.errors import CallflowError, StoreUnavailable
-from callflow.stack import FLOWER_AUTH, LocalStack, StackProcess
-from callflow.store.doctor import refuse_unfit
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import address
+from callflow.health.server import refuse_unfit
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import FLOWER_AUTH, LocalStack, StackProcess
+from callflow.redis.scripts import address
 
 FLOWER_USER = "operator"
 

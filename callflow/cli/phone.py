@@ -20,11 +20,11 @@ from callflow.cli.phone_show import Conversation, Human, JsonLines, Progress, Sh
 if TYPE_CHECKING:
     import asyncio
 
-    from callflow.phone.account import Account
-    from callflow.phone.caller import Behaviour
-    from callflow.phone.carrier import Call, Carrier
-    from callflow.phone.keyboard import Typist
-    from callflow.phone.mischief import Mischief
+    from callflow.lab.carrier.account import Account
+    from callflow.lab.carrier.caller import Behaviour
+    from callflow.lab.carrier.carrier import Call, Carrier
+    from callflow.lab.carrier.keyboard import Typist
+    from callflow.lab.carrier.mischief import Mischief
 
 FILLERS = ("hold_1", "hold_2", "getting_person", "still_here")
 """After these a caller goes on waiting."""
@@ -116,7 +116,7 @@ def phone(
     """
     import asyncio
 
-    from callflow.phone.mischief import Mischief
+    from callflow.lab.carrier.mischief import Mischief
 
     by_hand = calls == 1 and turns is None
     plan = _Plan(
@@ -150,7 +150,7 @@ def phone(
 def _account(url: str | None) -> Account:
     """Whom we call and with which secrets, from the local stack and the settings."""
     from callflow import bootstrap
-    from callflow.phone.account import account, read
+    from callflow.lab.carrier.account import account, read
 
     settings = bootstrap.settings()
     tokens = settings.webhook_tokens
@@ -166,8 +166,8 @@ def _account(url: str | None) -> Account:
 
 
 def _carrier(account: Account, plan: _Plan, mischief: Mischief) -> Carrier:
-    from callflow.phone.carrier import Carrier
-    from callflow.phone.human import HumanBehaviour
+    from callflow.lab.carrier.carrier import Carrier
+    from callflow.lab.carrier.human import HumanBehaviour
     from callflow.twilio.numbers import wanted
 
     number = wanted(account.public_url)
@@ -189,7 +189,7 @@ def _carrier(account: Account, plan: _Plan, mischief: Mischief) -> Carrier:
 
 async def _talk(account: Account, plan: _Plan, mischief: Mischief) -> int:
     """One call by hand or through a pipe; the exit code."""
-    from callflow.phone.keyboard import Keyboard, Typist
+    from callflow.lab.carrier.keyboard import Keyboard, Typist
 
     typed = sys.stdin.isatty()
     show: Show = JsonLines() if plan.as_json else Conversation(typed=typed)
@@ -240,7 +240,7 @@ async def _load(account: Account, plan: _Plan, mischief: Mischief) -> int:
     """Calls from a script; the exit code."""
     import asyncio
 
-    from callflow.phone.load import LoadResult, load
+    from callflow.lab.carrier.load import LoadResult, load
 
     placed: list[Call] = []
     progress = Progress(plan.calls)
@@ -269,8 +269,8 @@ async def _load(account: Account, plan: _Plan, mischief: Mischief) -> int:
 
 
 def _person(plan: _Plan, number: int) -> Behaviour:
-    from callflow.phone.caller import Behaviour
-    from callflow.phone.lines import lines
+    from callflow.lab.carrier.caller import Behaviour
+    from callflow.lab.carrier.lines import lines
 
     return Behaviour(
         lines(plan.language, number),

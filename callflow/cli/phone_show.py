@@ -13,9 +13,9 @@ from callflow.cli import screen
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from callflow.phone.carrier import Call
-    from callflow.phone.load import LoadResult
-    from callflow.phone.report import CallReport, Spread
+    from callflow.lab.carrier.carrier import Call
+    from callflow.lab.carrier.load import LoadResult
+    from callflow.lab.carrier.report import CallReport, Spread
 
 YOU = "you  ▸ "
 LIFT = "lift ▸ "
@@ -48,7 +48,7 @@ class Show(Protocol):
     """Is told what happens in one call."""
 
     def tell(self, event: str, facts: Mapping[str, object]) -> None:
-        """An event of `callflow.phone`."""
+        """An event of `callflow.lab.carrier`."""
 
     def report(self, report: CallReport) -> None:
         """The call is over."""

@@ -134,8 +134,8 @@ def export(
 
     Telephone numbers and names are taken out unless --plain is given.
     """
+    from callflow.language.private import redacted, told_in
     from callflow.records.reading import each
-    from callflow.understanding.private import redacted, told_in
 
     for found in each(_kept(), _wanted(since, until, site, outcome, text)):
         one = found.as_dict()

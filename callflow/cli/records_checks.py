@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from callflow import bootstrap
 from callflow.cli import server
 from callflow.errors import SettingsError
+from callflow.health.check import Check, Grade
 from callflow.records.failure import RecordsError
-from callflow.store.finding import Check, Grade
-from callflow.store.script import Scripts
+from callflow.redis.scripts import Scripts
 from callflow.store.unarchived import Unarchived
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def last_tests(records: Records) -> tuple[int, list[LastTest]]:
 
 
 def _lifts() -> Sites:
-    from callflow.phone.account import read
+    from callflow.lab.carrier.account import read
     from callflow.sites.directory import Sites
 
     settings = bootstrap.settings()

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from callflow.cli import screen, server
 from callflow.errors import CallflowError
+from callflow.language.private import told_in
 from callflow.records.reading import Wanted, each
 from callflow.records.records import Records
-from callflow.understanding.private import told_in
 
 TOLD = 5
 """Calls that a sentence names; the rest are counted."""
@@ -58,7 +58,7 @@ def forgotten(
     left where the server that holds them cannot be reached.
     """
     from callflow import bootstrap
-    from callflow.store.script import Scripts
+    from callflow.redis.scripts import Scripts
     from callflow.store.unarchived import LOOKS, Unarchived
 
     ttl_ms = bootstrap.settings().timing.completed_ttl_ms

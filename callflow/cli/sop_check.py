@@ -16,7 +16,7 @@ def check(
     as_json: screen.AsJson = False,
 ) -> None:
     """Check a folder of procedures; each problem on its own line, as path:line: reason."""
-    from callflow.sop import library
+    from callflow.procedures import library
 
     problems = library.check(folder)
     if as_json:

@@ -58,7 +58,7 @@ def new(
 
     The path comes on stdout. No file is ever replaced.
     """
-    from callflow.sop.library import SopLibrary
+    from callflow.procedures.library import SopLibrary
 
     shipped = SopLibrary.load().documents.get(scenario)
     path = folder / f"{scenario}.md"

@@ -13,8 +13,8 @@ import typer
 from callflow.cli import screen
 
 if TYPE_CHECKING:
-    from callflow.evaluation.rehearsal import Turn
-    from callflow.sop.protocols import Hit
+    from callflow.lab.evaluation.rehearsal import Turn
+    from callflow.procedures.protocols import Hit
 
 LIKELY = 5
 """So many scenarios are shown: what comes after them decides nothing."""
@@ -53,8 +53,8 @@ def try_out(
     Nobody is called and nothing is stored; the reply is that of the script, without a model.
     """
     from callflow.call.utterance import clean
-    from callflow.evaluation.parts import assembled, sources
-    from callflow.evaluation.rehearsal import CALL_SID, nearest, rehearse
+    from callflow.lab.evaluation.parts import assembled, sources
+    from callflow.lab.evaluation.rehearsal import CALL_SID, nearest, rehearse
 
     parts = assembled(sources(folder), retrieval)
     said = [clean(CALL_SID, words) for words in (*(after or ()), utterance)]

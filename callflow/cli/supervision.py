@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from callflow.errors import CallflowError
-from callflow.stack import StackProcess
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import StackProcess
 
 SOON_S = 5.0
 """A part that lived for less has not worked at all."""

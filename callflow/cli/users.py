@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.access.role import Role
+from callflow.call.role import Role
 from callflow.cli import screen, server
 from callflow.errors import CallflowError, SettingsError
 
@@ -167,8 +167,8 @@ def log(
     """Who signed in and out, or who read one call: oldest first. Whoever has ended up in a record
     that lasts is also in `callflow records show`."""
     from callflow import bootstrap
+    from callflow.redis.scripts import Scripts
     from callflow.store.audit import Audit
-    from callflow.store.script import Scripts
 
     server.need()
     audit = Audit(Scripts(bootstrap.client()))

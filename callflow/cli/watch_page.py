@@ -13,9 +13,9 @@ from rich.text import Text
 from callflow.board import cells as said
 from callflow.board.news import STALE_MS, Snapshot
 from callflow.board.sight import SILENCE_MS, Row
-from callflow.board.words import catalogue
 from callflow.cli import calls_show, screen
 from callflow.cli.watch_view import KEYS, KEYS_OF_A_CALL, View
+from callflow.i18n.words import catalogue
 
 if TYPE_CHECKING:
     from callflow.call.record import CallRecord

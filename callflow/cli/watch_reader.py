@@ -11,12 +11,12 @@ from callflow import bootstrap
 from callflow.board.news import Clock, State
 from callflow.board.reader import Reader
 from callflow.board.reader import Seen as Round
-from callflow.board.staffed import staffed
 from callflow.call.record import CallRecord
 from callflow.cli.watch_page import Seen
 from callflow.errors import StoreError
-from callflow.store.script import Scripts
-from callflow.store.vitals import Vitals
+from callflow.health.staffed import staffed
+from callflow.health.vitals import Vitals
+from callflow.redis.scripts import Scripts
 from callflow.store.watching import Watching
 
 

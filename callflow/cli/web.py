@@ -45,7 +45,7 @@ def web(
             f"the web process needs {error.name}: pip install 'callflow[web]'"
         ) from error
     from callflow import bootstrap, logs
-    from callflow.understanding.danger import dangers
+    from callflow.language.danger import dangers
 
     known = bootstrap.settings()
     logs.configure(known.log_format, known.log_level or log_level)

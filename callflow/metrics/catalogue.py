@@ -18,8 +18,8 @@ from callflow.call.state import CallState
 from callflow.call.urgency import Urgency
 from callflow.call.words import Word
 from callflow.celery import CALLS, WATCHDOG
+from callflow.health.vitals import Phase
 from callflow.responder.model import Failure
-from callflow.store.vitals import Phase
 
 PREFIX: Final = "callflow_"
 

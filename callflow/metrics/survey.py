@@ -8,13 +8,13 @@ from typing import Final
 
 from callflow.call.deadline import Timing
 from callflow.celery import CALLS, waiting
+from callflow.health.rounds import UNDERSTUDY
+from callflow.health.vitals import RollCall, Vitals
+from callflow.health.workers import Staff
 from callflow.metrics.catalogue import PHASES, SILENT
+from callflow.redis.scripts import Scripts
 from callflow.store.leases import Leases
-from callflow.store.rounds import UNDERSTUDY
-from callflow.store.script import Scripts
-from callflow.store.staff import Staff
 from callflow.store.unarchived import Unarchived
-from callflow.store.vitals import RollCall, Vitals
 
 EVERY_S: Final = 2.0
 """How often it is asked for; workers speak once a second."""

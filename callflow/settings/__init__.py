@@ -26,9 +26,9 @@ from pydantic import (
 from callflow.call.deadline import Timing
 from callflow.call.limits import FRAMES_PER_S_MOST, OPEN_CALLS_MOST, THREAD_MOST_ENTRIES
 from callflow.errors import SettingsError
+from callflow.redis.queue_address import refuse_broken
+from callflow.redis.scripts import connect
 from callflow.settings.people import PeopleSettings
-from callflow.store.queue_address import refuse_broken
-from callflow.store.script import connect
 
 PREFIX = "CALLFLOW_"
 

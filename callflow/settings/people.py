@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from callflow.access.role import Role
+from callflow.call.role import Role
 from callflow.records.keeping import Keeping
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

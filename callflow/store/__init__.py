@@ -1,1 +1,1 @@
-"""The only place that knows Redis: keys, scripts, the record of a call and its leases."""
+"""The state of calls: keys, scripts, transitions, leases and readers."""

@@ -10,7 +10,7 @@ from callflow.call.acts import Overtaken, WithHuman
 from callflow.call.state import Event
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, CallError, CallflowError, StoreUnreplicated, UnknownCall
-from callflow.store.script import Scripts
+from callflow.redis.scripts import Scripts
 
 MOST_NAME_CHARS = 100
 

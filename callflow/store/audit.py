@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from callflow.redis.scripts import Scripts, translated
 from callflow.store.encoding import clock
 from callflow.store.keys import PREFIX, call_keys
-from callflow.store.script import Scripts, translated
 
 MOST_VIEWS = 1_000
 """Of one call, about. Somebody who reloads the same call all the time fills it with one line a

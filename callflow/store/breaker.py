@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
+from callflow.redis.scripts import Scripts
 from callflow.store.encoding import clock
 from callflow.store.keys import PREFIX
-from callflow.store.script import Scripts
 
 _What = Literal["ask", "succeeded", "failed", "barred"]
 

@@ -15,7 +15,8 @@ from pydantic import TypeAdapter
 from callflow.call.record import CallRecord, SopChunk
 from callflow.call.state import Event, moves_row
 from callflow.errors import StoreError
-from callflow.store.each import run_each
+from callflow.redis.each import run_each
+from callflow.redis.scripts import Invocation
 from callflow.store.encoding import (
     as_json,
     clock,
@@ -37,7 +38,6 @@ from callflow.store.outcome import (
     Release,
     Released,
 )
-from callflow.store.script import Invocation
 
 _CHUNKS = TypeAdapter(tuple[SopChunk, ...])
 

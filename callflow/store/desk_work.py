@@ -18,10 +18,10 @@ from callflow.call.record import Alert, CallRecord
 from callflow.call.state import Event, moves_row
 from callflow.call.urgency import Urgency
 from callflow.errors import StoreUnavailable, StoreUnreplicated
+from callflow.redis.scripts import Scripts
 from callflow.store.asked import done, name_of, named, run, shown, words
 from callflow.store.encoding import BY_HUMAN, alert, as_json, clock
 from callflow.store.keys import call_keys
-from callflow.store.script import Scripts
 
 MOST_NOTE_CHARS = 2_000
 MOST_REASON_CHARS = 500

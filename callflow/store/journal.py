@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import redis
 from pydantic import BaseModel, ConfigDict
 
+from callflow.redis.scripts import address, translated
 from callflow.store.keys import call_keys
-from callflow.store.script import address, translated
 
 
 class JournalEntry(BaseModel):

@@ -25,11 +25,11 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from callflow.call.deadline import Timing
 from callflow.call.urgency import Urgency
 from callflow.errors import StoreError
-from callflow.store.cluster import Cluster, nodes
-from callflow.store.each import run_each
+from callflow.redis.cluster import Cluster, nodes
+from callflow.redis.each import run_each
+from callflow.redis.scripts import Invocation, Scripts, translated
 from callflow.store.encoding import waits_as
 from callflow.store.keys import ALL_SHARDS, EPOCH, SWEPT, call_keys, presence_channel
-from callflow.store.script import Invocation, Scripts, translated
 
 BATCH = 500
 """Calls of one kind that one sweep takes from one shard; the next sweep is a moment away."""

@@ -14,6 +14,7 @@ from callflow.call.limits import LIMIT, THREAD_MOST_ENTRIES
 from callflow.call.state import OPENED, Event, moves_row
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, StoreUnreplicated, TurnOutOfOrder, UnknownCall
+from callflow.redis.scripts import Scripts
 from callflow.store.desk_work import DeskWork
 from callflow.store.encoding import (
     BY_HUMAN,
@@ -31,7 +32,6 @@ from callflow.store.losses import Losses
 from callflow.store.outcome import Finish, Hear, Heard, Interrupt, Open
 from callflow.store.recorded import Recorded
 from callflow.store.sayings import Sayings
-from callflow.store.script import Scripts
 
 NOT_UNDERSTOOD = "not_understood"
 """Why a human is rung for a caller whom nobody has understood, turn after turn."""

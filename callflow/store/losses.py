@@ -12,9 +12,9 @@ import json
 
 from callflow.call.state import Event, moves_row
 from callflow.errors import CallEnded, StoreUnreplicated, UnknownCall
+from callflow.redis.scripts import Scripts
 from callflow.store.encoding import clock
 from callflow.store.keys import call_keys
-from callflow.store.script import Scripts
 
 
 class Losses:

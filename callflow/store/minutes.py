@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 
+from callflow.redis.scripts import Client, address, translated
 from callflow.store.keys import PREFIX
-from callflow.store.script import Client, address, translated
 
 REMEMBERED_S = 3_600
 """Longer than any process keeps a minute that it could not tell."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from callflow.redis.scripts import Scripts
 from callflow.store.keys import PREFIX
-from callflow.store.script import Scripts
 
 REMEMBERED_MS = 3_600_000
 """Longer than anything of the kind is good for."""

@@ -12,9 +12,9 @@ import redis
 from redis.client import PubSub
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from callflow.store.cluster import home
+from callflow.redis.cluster import home
+from callflow.redis.scripts import REPLICA_ROLES, address, translated
 from callflow.store.keys import presence_channel
-from callflow.store.script import REPLICA_ROLES, address, translated
 
 LOOK_EVERY_S = 1.0
 """How often a process looks whether others see it: well below the time for which an absent line

@@ -9,10 +9,10 @@ that were given out are kept in an index of their own, and a lost one is given o
 from __future__ import annotations
 
 from callflow.errors import StoreError
-from callflow.store.each import run_each
+from callflow.redis.each import run_each
+from callflow.redis.scripts import Invocation, Scripts
 from callflow.store.encoding import clock
 from callflow.store.keys import ALL_SHARDS
-from callflow.store.script import Invocation, Scripts
 
 MOST_OF_A_SHARD = 1
 """At one look: so few that all of them are asked about before the next."""

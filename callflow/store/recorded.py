@@ -11,9 +11,9 @@ from callflow.call.facts import Value
 from callflow.call.state import Event, moves_row
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, UnknownCall
+from callflow.redis.scripts import Scripts
 from callflow.store.encoding import as_json, clock
 from callflow.store.keys import call_keys
-from callflow.store.script import Scripts
 
 
 class Recorded:

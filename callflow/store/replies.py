@@ -21,8 +21,8 @@ from redis.exceptions import RedisError
 
 from callflow.call.record import ThreadEntry
 from callflow.errors import UnknownCall
+from callflow.redis.scripts import CONNECT_TIMEOUT_S, address, connect_async, translated
 from callflow.store.keys import SAID_CHANNEL, call_keys
-from callflow.store.script import CONNECT_TIMEOUT_S, address, connect_async, translated
 from callflow.store.standing import Reply, Standing
 
 RECENT = 8

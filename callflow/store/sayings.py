@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from callflow.call.acts import SAY, TooMuch
 from callflow.call.record import Saying
 from callflow.call.state import Event, moves_row
+from callflow.redis.scripts import Scripts
 from callflow.store.asked import done, name_of, named, run, shown, words
 from callflow.store.encoding import BY_HUMAN, as_json, clock
 from callflow.store.keys import SAID_CHANNEL, call_keys
-from callflow.store.script import Scripts
 
 MOST_SAYING_CHARS = 1_000
 """A caller listens to no more at once: a minute."""

@@ -12,8 +12,8 @@ import redis
 
 from callflow.call.record import CallRecord
 from callflow.errors import UnknownCall
+from callflow.redis.scripts import address, translated
 from callflow.store.keys import ALL_SHARDS, call_keys
-from callflow.store.script import address, translated
 
 
 def _assemble(fields: Iterable[tuple[str, str]], thread: Sequence[str]) -> CallRecord:

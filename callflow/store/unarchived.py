@@ -14,11 +14,11 @@ from enum import StrEnum
 from typing import Any
 
 from callflow.errors import StoreError
+from callflow.redis.each import run_each
+from callflow.redis.scripts import Invocation, Scripts, translated
 from callflow.store.audit import audit_key
-from callflow.store.each import run_each
 from callflow.store.encoding import clock
 from callflow.store.keys import ALL_SHARDS, ARCHIVED, call_keys
-from callflow.store.script import Invocation, Scripts, translated
 
 LOOKS = 6
 """So often in its lifetime a call that is archived is looked at again."""

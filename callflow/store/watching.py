@@ -14,12 +14,12 @@ from pydantic import PrivateAttr, ValidationError
 from callflow.call.limits import OPEN_CALLS_MOST
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.errors import StoreError
-from callflow.store.cluster import Cluster
-from callflow.store.each import run_each
+from callflow.redis.cluster import Cluster
+from callflow.redis.each import run_each
+from callflow.redis.scripts import Client, Invocation, Scripts, translated
 from callflow.store.encoding import clock
 from callflow.store.journal import JournalEntry
 from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
-from callflow.store.script import Client, Invocation, Scripts, translated
 
 ENDED_MS = 15_000
 """For so long a call that has ended stays in sight, so that one sees how it ended."""

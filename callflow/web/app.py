@@ -17,15 +17,19 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from callflow.board import actions, sign_in
+from callflow.access import sign_in
+from callflow.access.auth import Door
+from callflow.board import actions
 from callflow.board import routes as board
 from callflow.board.actions import Actions
-from callflow.board.door import Door
 from callflow.board.feed import Feed
 from callflow.board.reader import Reader
-from callflow.board.staffed import staffed
 from callflow.errors import CallError, SettingsError, StoreError
+from callflow.health.staffed import staffed
+from callflow.health.vitals import Vitals
 from callflow.intake import Intake
+from callflow.language.danger import dangers
+from callflow.redis.scripts import Replicas, Scripts, connect
 from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
@@ -33,15 +37,12 @@ from callflow.store.calls import CallStore
 from callflow.store.leases import Leases
 from callflow.store.quiet_lines import QuietLines
 from callflow.store.replies import Replies
-from callflow.store.script import Replicas, Scripts, connect
 from callflow.store.snapshot import Snapshots
-from callflow.store.vitals import Vitals
 from callflow.store.watching import Watching
 from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
 from callflow.twilio.urls import signed_url, socket_url
-from callflow.understanding.danger import dangers
 from callflow.web import (
     arrival,
     back,

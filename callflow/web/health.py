@@ -36,12 +36,12 @@ from starlette.responses import JSONResponse, Response
 from callflow.call.deadline import Timing
 from callflow.celery import CALLS, WATCHDOG, waiting
 from callflow.errors import StoreError
-from callflow.store.finding import Grade, refusal
+from callflow.health.check import Grade, refusal
+from callflow.health.rounds import LOOK_AGAIN_S, Rounds
+from callflow.health.vitals import Vitals
+from callflow.health.workers import Trouble
+from callflow.redis.scripts import Scripts
 from callflow.store.leases import Leases
-from callflow.store.rounds import LOOK_AGAIN_S, Rounds
-from callflow.store.script import Scripts
-from callflow.store.staff import Trouble
-from callflow.store.vitals import Vitals
 from callflow.web.desk import Desk
 
 LOOK_EVERY_S = 0.25

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from callflow import logs, traces
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from callflow.errors import CallflowError
-from callflow.sop.requests import asks_for_human
+from callflow.language.requests import asks_for_human
 from callflow.store.keys import call_keys
 
 MAX_BODY_BYTES = 256 * 1024

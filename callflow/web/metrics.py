@@ -25,10 +25,10 @@ from callflow.metrics.metrics import Metrics
 from callflow.metrics.survey import EVERY_S, Survey
 from callflow.metrics.teller import Teller
 from callflow.records.failure import RecordsError
+from callflow.redis.scripts import Client, Scripts
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.store.minutes import Minutes
-from callflow.store.script import Client, Scripts
 from callflow.web.desk import Desk
 
 log = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from callflow.access.passwords import BadPassword, hashed, matches, refuse_bad
-from callflow.access.role import Role
 from callflow.access.users import User, Users, UsersError
 from callflow.access.users_file import changing
+from callflow.call.role import Role
 
 HASH = hashed("a few words in a row")
 

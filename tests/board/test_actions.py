@@ -11,9 +11,9 @@ import pytest
 from callflow.board.actions import ACTS
 from callflow.call import acts
 from callflow.call.disposition import Disposition
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from callflow.store.keys import call_keys
-from callflow.store.script import connect
 from tests.acting import TELEPHONE, Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import Exchange
 from tests.parts import CHUNK, SID, Parts

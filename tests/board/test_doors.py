@@ -10,11 +10,11 @@ import httpx2
 import pytest
 from starlette.requests import Request
 
-from callflow.access.role import Deed, Role
-from callflow.board import vigil
-from callflow.board.reach import Reach
+from callflow.access import vigil
+from callflow.access.reach import Reach
+from callflow.call.role import Deed, Role
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit, audit_key
-from callflow.store.script import Scripts
 from tests.desk import FAR, SECRET_WORDS, Desk, csrf_of, desk, post, write_users
 from tests.parts import SID, Parts
 from tests.waiting import wait_until

@@ -16,10 +16,10 @@ from callflow.board import feed as feeds
 from callflow.board.feed import Feed
 from callflow.board.news import STALE_MS, News
 from callflow.board.reader import Reader, Seen
-from callflow.board.staffed import Staffed
-from callflow.store.embedded import EmbeddedServer
+from callflow.health.staffed import Staffed
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from callflow.store.keys import SHARDS
-from callflow.store.script import connect
 from callflow.store.watching import ENDED_MS, Look, Watching
 from tests.boards import AT, seen, shown
 from tests.parts import SID, Parts

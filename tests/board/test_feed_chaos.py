@@ -11,8 +11,8 @@ import pytest
 from callflow.board.feed import Feed
 from callflow.board.news import News
 from callflow.board.reader import Reader
-from callflow.board.staffed import Staffed
-from callflow.store.script import connect
+from callflow.health.staffed import Staffed
+from callflow.redis.scripts import connect
 from callflow.store.watching import Watching
 from tests.cluster import cluster
 from tests.parts import Parts

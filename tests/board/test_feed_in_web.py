@@ -14,13 +14,13 @@ import httpx
 import pytest
 
 from callflow.access import tokens
-from callflow.access.role import Role
+from callflow.access.sessions import Sessions
 from callflow.access.users import User
 from callflow.access.users_file import changing
-from callflow.stack import LocalStack, StackProcess, free_port
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import Scripts, connect
-from callflow.store.sessions import Sessions
+from callflow.call.role import Role
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack, StackProcess, free_port
+from callflow.redis.scripts import Scripts, connect
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
 
@@ -40,7 +40,7 @@ def web(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[tuple[StackProce
         "CALLFLOW_BOARD_URL": f"http://127.0.0.1:{port}",
         "CALLFLOW_USERS": str(users),
         "CALLFLOW_TWILIO_AUTH_TOKEN": "0123456789abcdef0123456789abcdef",
-        "CALLFLOW_SITES": str(resources.files("callflow.demo") / "sites.yaml"),
+        "CALLFLOW_SITES": str(resources.files("callflow.lab.demo") / "sites.yaml"),
     }
     holder = user.holder("ana")
     token = tokens.fresh(holder.key)

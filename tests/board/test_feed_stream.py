@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from callflow.access.person import Person
-from callflow.access.role import Role
 from callflow.board.feed import Feed
 from callflow.board.reader import Reader
-from callflow.board.staffed import Staffed
 from callflow.board.stream import Stream
+from callflow.call.role import Role
+from callflow.health.staffed import Staffed
 from callflow.store.watching import Watching
 from tests.parts import SID, Parts
 

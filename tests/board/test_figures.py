@@ -6,7 +6,7 @@ import pytest
 
 from callflow.board.figures import since
 from callflow.board.past import HOUR_MS
-from callflow.board.words import catalogue
+from callflow.i18n.words import catalogue
 
 AT_MS = 1_700_000_000_000
 """22:13:20 UTC"""

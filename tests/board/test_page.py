@@ -15,8 +15,8 @@ from callflow.board.page import _ENVIRONMENT, STATIC
 from callflow.board.routes import FIRST_ROWS
 from callflow.call import ladder
 from callflow.call.record import CallRecord
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
-from callflow.store.script import Scripts
 from tests.desk import password_of, write_users
 from tests.exchange import Exchange, open_exchange
 from tests.parts import SID, Parts

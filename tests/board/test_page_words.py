@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from callflow.board.journal_words import JOURNAL
-from callflow.board.page_words import PAGES
-from callflow.board.scenario_words import SCENARIOS
 from callflow.board.told import refused, unreachable
-from callflow.board.words import catalogue, chosen
 from callflow.call.acts import TooMuch
 from callflow.call.disposition import Disposition
 from callflow.call.facts import CALLER_FACTS, DANGERS, HUMAN_FACTS, OWN_FACTS, VULNERABLE
 from callflow.call.urgency import MEANINGS
 from callflow.call.words import Word
 from callflow.errors import CallEnded
+from callflow.i18n.journal_words import JOURNAL
+from callflow.i18n.page_words import PAGES
+from callflow.i18n.scenario_words import SCENARIOS
+from callflow.i18n.words import catalogue, chosen
 
 BOARD = Path(__file__).parents[2] / "callflow" / "board"
 STORE = Path(__file__).parents[2] / "callflow" / "store"

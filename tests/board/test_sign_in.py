@@ -13,11 +13,11 @@ import pytest
 from callflow.access import tokens
 from callflow.access.passwords import hashed
 from callflow.access.person import Holder, Person
-from callflow.access.role import Role
+from callflow.access.sessions import Lifetimes, Sessions
 from callflow.access.users_file import changing
+from callflow.call.role import Role
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.audit import Audit
-from callflow.store.script import Scripts, connect
-from callflow.store.sessions import Lifetimes, Sessions
 from tests.desk import (
     FAR,
     SECRET_WORDS,

@@ -11,11 +11,11 @@ import pytest
 from starlette.requests import Request
 
 from callflow.access import passwords
-from callflow.board.reach import Reach
-from callflow.store.attempts import Allowed, Attempts, Limits
+from callflow.access.attempts import Allowed, Attempts, Limits
+from callflow.access.reach import Reach
+from callflow.access.sessions import Sessions
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.audit import Audit
-from callflow.store.script import Scripts, connect
-from callflow.store.sessions import Sessions
 from tests.desk import Desk, desk, password_of, sign_in_as, write_users
 
 

@@ -12,8 +12,8 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from callflow.board import id_token, oidc, sign_in
-from callflow.board.door import Door
+from callflow.access import id_token, oidc, sign_in
+from callflow.access.auth import Door
 from callflow.errors import SettingsError
 from callflow.settings import Settings, load
 from tests.desk import NEAR, Desk, desk, password_of, session_cookie, sign_in_as, write_users
@@ -265,7 +265,7 @@ def test_without_the_extra_the_setting_is_named(
 ) -> None:
     import callflow.board
 
-    monkeypatch.delitem(sys.modules, "callflow.board.id_token", raising=False)
+    monkeypatch.delitem(sys.modules, "callflow.access.id_token", raising=False)
     monkeypatch.delattr(callflow.board, "id_token", raising=False)
     monkeypatch.setitem(sys.modules, "authlib.oidc.core", None)
     given = {"redis_url": redis_url, "public_url": NEAR, **settings_for(company)}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from callflow.access.sessions import Sessions
 from callflow.errors import StoreUnreplicated
-from callflow.store.script import Replicas, Scripts, connect
-from callflow.store.sessions import Sessions
+from callflow.redis.scripts import Replicas, Scripts, connect
 from tests.desk import Desk, csrf_of, desk, post, session_cookie, sign_in_as, write_users
 from tests.pairs import Pair, pair_of_servers
 

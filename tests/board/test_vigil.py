@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from callflow.board import vigil
+from callflow.access import vigil
 from callflow.errors import StoreUnavailable
 
 

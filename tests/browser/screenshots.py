@@ -11,8 +11,8 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from callflow.celery import use_broker
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from tests.browser.conftest import CHROMIUM, Board, open_board
 from tests.browser.staff import staffed
 from tests.parts import Parts

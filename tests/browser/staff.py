@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 
 from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import StoreError
+from callflow.health.vitals import Vitals, VitalSigns
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.leases import Leases
-from callflow.store.script import Scripts, connect
-from callflow.store.vitals import Vitals, VitalSigns
 from tests.parts import TIMING
 
 NODES = {"worker1": CALLS, "worker2": CALLS, "worker3": CALLS, "watchdog": (WATCHDOG,)}

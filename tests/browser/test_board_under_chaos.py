@@ -18,9 +18,9 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page
 
-from callflow.stack import free_port
+from callflow.lab.stack import free_port
+from callflow.redis.scripts import connect
 from callflow.store.journal import Journal
-from callflow.store.script import connect
 from tests.browser.scene import SITES
 from tests.browser.truth import State, between, could_be_last, states
 from tests.desk import password_of, write_users

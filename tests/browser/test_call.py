@@ -8,8 +8,8 @@ import re
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
-from callflow.store.script import Scripts
 from tests.browser.conftest import Board
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]

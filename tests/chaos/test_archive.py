@@ -18,9 +18,9 @@ import pytest
 from callflow.records.reading import Wanted, find, ls
 from callflow.records.records import Records
 from callflow.records.verifying import verify
+from callflow.redis.scripts import connect
 from callflow.store.keys import call_keys
 from callflow.store.leases import UNDERSTUDY_AFTER_MS
-from callflow.store.script import connect
 from callflow.store.unarchived import MISSED_AFTER_MS
 from tests.archiving import KEY, archive_into, archiving, one_call, url_in
 from tests.pairs import Pair, pair_of_servers
@@ -38,7 +38,7 @@ import os, signal, sys
 from redis.connection import Connection
 from sqlalchemy import event
 from callflow.records.records import Records
-from callflow.store.script import connect
+from callflow.redis.scripts import connect
 from tests.archiving import KEY, archive_into
 
 redis_url, records_url = sys.argv[1:]

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from callflow.chaos.endpoint import Endpoint
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.server.embedded import EmbeddedServer
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 

@@ -16,13 +16,13 @@ from redis.crc import key_slot
 from callflow.celery import use_broker
 from callflow.errors import StoreError
 from callflow.intake import Intake
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.lab.stack import LocalStack
+from callflow.redis.scripts import Replicas, Scripts, connect
 from callflow.settings import load
-from callflow.stack import LocalStack
 from callflow.store.calls import CallStore
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.keys import ALL_SHARDS
-from callflow.store.leaks import keys_without_lifetime
-from callflow.store.script import Replicas, Scripts, connect
 from tests.acl import PASSWORD, refusals, url_of, users
 from tests.cluster import MASTERS, TestCluster, cluster
 from tests.parts import Parts

@@ -9,8 +9,8 @@ import pytest
 
 from callflow.celery import CALLS
 from callflow.heartbeat import STUCK_STATUS
-from callflow.stack import StackProcess
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import StackProcess
 from callflow.store.journal import JournalEntry
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until

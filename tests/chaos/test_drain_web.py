@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from callflow.phone.carrier import Call
+from callflow.lab.carrier.carrier import Call
 from callflow.web.serve import DRAIN_S
 from tests.chaos.test_telephone import (
     GATHER,

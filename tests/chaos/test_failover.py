@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from callflow.celery import use_broker
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack
+from callflow.redis.scripts import connect
 from callflow.settings import load
-from callflow.stack import LocalStack
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.replies import Replies
-from callflow.store.script import connect
 from tests.pairs import Pair, freeze, pair_of_servers, thaw
 from tests.parts import Parts
 from tests.waiting import wait_until

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from callflow.celery import CALLS, app
-from callflow.store.script import Scripts
-from callflow.store.vitals import Vitals
+from callflow.health.vitals import Vitals
+from callflow.redis.scripts import Scripts
 from tests.cli.running import Cli
 from tests.health import (
     WITHIN_S,

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import overload
 from callflow.celery import CALLS
-from callflow.demo.web import Line
+from callflow.lab.demo.web import Line
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from callflow.access import tokens
-from callflow.board.reach import SESSION
-from callflow.demo.web import Line
-from callflow.phone.carrier import Call
+from callflow.access.reach import SESSION
+from callflow.lab.carrier.carrier import Call
+from callflow.lab.demo.web import Line
 from tests.chaos.test_telephone import GATHER, RELAY, SPEED, Telephone
 from tests.desk import password_of, write_users
 from tests.stack_parts import running

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from callflow.demo.callers import FILLERS
-from callflow.demo.ear import misheard
-from callflow.demo.web import Line, WebProcesses
-from callflow.phone.caller import Behaviour
-from callflow.phone.carrier import Call, Carrier
-from callflow.phone.human import HumanBehaviour
-from callflow.phone.mischief import Mischief
-from callflow.phone.report import CallReport
+from callflow.lab.carrier.caller import Behaviour
+from callflow.lab.carrier.carrier import Call, Carrier
+from callflow.lab.carrier.human import HumanBehaviour
+from callflow.lab.carrier.mischief import Mischief
+from callflow.lab.carrier.report import CallReport
+from callflow.lab.demo.callers import FILLERS
+from callflow.lab.demo.ear import misheard
+from callflow.lab.demo.web import Line, WebProcesses
+from callflow.lab.server.embedded import EmbeddedServer
 from callflow.responder.phrases import generic
-from callflow.store.embedded import EmbeddedServer
 from callflow.twilio.numbers import wanted
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from callflow.stack import free_port
+from callflow.lab.stack import free_port
 from tests.exchange import PUBLIC, SITES, TOKEN, Line
 from tests.otlp import collecting
 from tests.parts import SID

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.chaos import witness
-from callflow.chaos.faults import Kind
-from callflow.chaos.judge import judge
+from callflow.lab.chaos import witness
+from callflow.lab.chaos.faults import Kind
+from callflow.lab.chaos.judge import judge
 from callflow.responder.counted import PARTS
 from tests.chaos_judge.testimonies import EN, Talk, clean_call, reply, run_of, strike, utterance
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callflow.chaos.faults import PROMISE, Kind
-from callflow.chaos.judge import judge
-from callflow.phone.report import Heard
+from callflow.lab.carrier.report import Heard
+from callflow.lab.chaos.faults import PROMISE, Kind
+from callflow.lab.chaos.judge import judge
 from callflow.responder.counted import PARTS, Counted
 from tests.chaos_judge.testimonies import EN, Talk, run_of, sentence, utterance
 

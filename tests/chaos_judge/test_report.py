@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from callflow.chaos import drawing, report, timeline, witness
-from callflow.chaos.hearing import Sound, listen
-from callflow.chaos.judge import judge
+from callflow.lab.chaos import drawing, report, timeline, witness
+from callflow.lab.chaos.hearing import Sound, listen
+from callflow.lab.chaos.judge import judge
 from callflow.store.journal import JournalEntry
 from tests.chaos_judge.testimonies import (
     EN,

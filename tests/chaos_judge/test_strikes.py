@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from callflow.chaos.bounds import HARM, Harm, added_s, harm_of, reply_bound_s, takeover_bound_s
-from callflow.chaos.faults import PROMISE, PROMISES, Kind
-from callflow.chaos.judge import judge
-from callflow.chaos.plan import KINDS
-from callflow.chaos.verdict import Percentiles
+from callflow.lab.chaos.bounds import HARM, Harm, added_s, harm_of, reply_bound_s, takeover_bound_s
+from callflow.lab.chaos.faults import PROMISE, PROMISES, Kind
+from callflow.lab.chaos.judge import judge
+from callflow.lab.chaos.plan import KINDS
+from callflow.lab.chaos.verdict import Percentiles
 from callflow.store.journal import JournalEntry
 from tests.chaos_judge.testimonies import (
     CONDITIONS,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from callflow.chaos import witness
-from callflow.chaos.witness import Caller, Conditions, Strike
-from callflow.phone.report import CallReport, Heard, Kind, Silence, Turn
+from callflow.lab.carrier.report import CallReport, Heard, Kind, Silence, Turn
+from callflow.lab.chaos import witness
+from callflow.lab.chaos.witness import Caller, Conditions, Strike
 from callflow.responder.counted import PARTS, Counted, code_of
 from callflow.responder.phrases import generic
 

@@ -9,12 +9,12 @@ import pytest
 from callflow import bootstrap
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.call.urgency import AHEAD, LAST
-from callflow.chaos.callers import CODE_WORDS, LIFTS, POISON, Crowd
-from callflow.chaos.plan import Plan
-from callflow.comprehension import Comprehension
-from callflow.phone.caller import Behaviour
-from callflow.phone.carrier import Carrier
+from callflow.lab.carrier.caller import Behaviour
+from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.chaos.callers import CODE_WORDS, LIFTS, POISON, Crowd
+from callflow.lab.chaos.plan import Plan
 from callflow.responder.counted import code_of
+from callflow.understand import Comprehension
 
 
 class Exchange:

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from callflow.chaos.processes import clock_env
+from callflow.lab.chaos.processes import clock_env
 from tests.waiting import wait_until
 
 # Says the time whenever it is asked; a child that it forks says it as well.

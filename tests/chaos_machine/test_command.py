@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from callflow.chaos import run, witness
-from callflow.chaos.judge import judge
-from callflow.chaos.plan import Plan
-from callflow.chaos.run import ChaosFailed
 from callflow.cli import app
+from callflow.lab.chaos import run, witness
+from callflow.lab.chaos.judge import judge
+from callflow.lab.chaos.plan import Plan
+from callflow.lab.chaos.run import ChaosFailed
 from tests.chaos_judge.testimonies import Talk, clean_call, run_of, strike
 
 KEYS = {

@@ -16,8 +16,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from callflow.chaos.endpoint import Endpoint, EndpointFailed
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.chaos.endpoint import Endpoint, EndpointFailed
+from callflow.lab.server.embedded import EmbeddedServer
 from tests.waiting import wait_until
 
 SCRIPT = "return redis.call('INCR', KEYS[1])"
@@ -311,7 +311,7 @@ def test_it_ends_with_its_owner(embedded: EmbeddedServer) -> None:
         [
             sys.executable,
             "-c",
-            "import sys; from callflow.chaos.endpoint import Endpoint;"
+            "import sys; from callflow.lab.chaos.endpoint import Endpoint;"
             f" e = Endpoint.start({embedded.port}); print(e.port, flush=True); sys.stdin.read()",
         ],
         stdin=subprocess.PIPE,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from callflow.chaos import run, witness
 from callflow.cli import app
+from callflow.lab.chaos import run, witness
 from tests.chaos_judge.testimonies import clean_call, run_of, strike
 
 KEPT = run_of([clean_call()], strikes=[strike()])

@@ -14,10 +14,10 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from callflow.chaos.plan import KINDS, SERVERS, Plan, strikes
-from callflow.chaos.scene import Note, Scene
-from callflow.chaos.strikes import ACTS, Striker
 from callflow.cli import app, chaos
+from callflow.lab.chaos.plan import KINDS, SERVERS, Plan, strikes
+from callflow.lab.chaos.scene import Note, Scene
+from callflow.lab.chaos.strikes import ACTS, Striker
 
 
 def test_every_kind_that_can_be_asked_for_can_be_done() -> None:

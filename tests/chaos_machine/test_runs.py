@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from callflow.chaos.plan import KINDS
+from callflow.lab.chaos.plan import KINDS
 
 pytestmark = pytest.mark.timeout(400)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from callflow.chaos import servers
-from callflow.chaos.servers import Servers, freeze, thaw
 from callflow.errors import StoreError
-from callflow.store.script import Client, connect, translated
+from callflow.lab.chaos import servers
+from callflow.lab.chaos.servers import Servers, freeze, thaw
+from callflow.redis.scripts import Client, connect, translated
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]

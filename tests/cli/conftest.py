@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from callflow.stack import LocalStack
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.leases import Leases
-from callflow.store.script import Scripts, connect
 from tests.cli.running import TIMING, Cli
 from tests.waiting import wait_until
 

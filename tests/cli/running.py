@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from callflow import bootstrap
 from callflow.call.deadline import Timing
 from callflow.cli import app
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.calls import CallStore
-from callflow.store.script import Scripts, connect
 
 TIMING = Timing(
     beat_ms=250,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from callflow.cli import conversation
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from callflow.store.snapshot import Snapshots
 from tests.cli.running import Cli, store_at
 from tests.waiting import wait_until

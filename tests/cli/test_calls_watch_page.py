@@ -10,10 +10,10 @@ from rich.console import Console
 
 from callflow.board.news import Clock, State
 from callflow.board.reader import Reader
-from callflow.board.staffed import Staffed
 from callflow.cli import watch_page
 from callflow.cli.watch_page import Seen, page
 from callflow.cli.watch_view import View
+from callflow.health.staffed import Staffed
 from callflow.store.watching import Watching
 from tests.parts import Parts, Says
 

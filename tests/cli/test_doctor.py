@@ -13,12 +13,13 @@ import pytest
 
 from callflow.cli import broker
 from callflow.errors import StoreUnavailable
-from callflow.stack import LocalStack, free_port
-from callflow.store import doctor, rounds
-from callflow.store.embedded import EmbeddedServer, find_server_binary
+from callflow.health import rounds
+from callflow.health import server as doctor
+from callflow.health.vitals import Phase, Vitals, VitalSigns
+from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.stack import LocalStack, free_port
+from callflow.redis.scripts import Scripts, connect, translated
 from callflow.store.leases import Leases
-from callflow.store.script import Scripts, connect, translated
-from callflow.store.vitals import Phase, Vitals, VitalSigns
 from tests.cli.running import TIMING, Cli, Ran, store_at
 from tests.waiting import wait_until
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from callflow.store import node_check, rounds, writes
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.finding import Grade
-from callflow.store.script import Client, Scripts, connect
-from callflow.store.vitals import Vitals, VitalSigns
+from callflow.health import node as node_check
+from callflow.health import rounds, writes
+from callflow.health.check import Grade
+from callflow.health.vitals import Vitals, VitalSigns
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Client, Scripts, connect
 from tests.cli.running import Cli
 from tests.waiting import wait_until
 

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from callflow.celery import CALLS, WATCHDOG
-from callflow.store import node_check, rounds
-from callflow.store.embedded import EmbeddedServer
+from callflow.health import node as node_check
+from callflow.health import rounds
+from callflow.health.vitals import Phase, Vitals, VitalSigns
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.presence import Presence
-from callflow.store.script import Scripts, connect
-from callflow.store.vitals import Phase, Vitals, VitalSigns
 from tests.cli.running import Cli, Ran, store_at
 
 # Patient, since a command may take seconds to start on a busy machine.

@@ -15,8 +15,8 @@ from callflow import bootstrap
 from callflow.cli import server
 from callflow.cli.exchange import Exchange, handed_out
 from callflow.records.records import Records
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.keys import call_keys
-from callflow.store.script import Scripts, connect
 from callflow.store.unarchived import Unarchived
 from tests.archiving import BEGAN_MS, KEY, archive_into, archiving, complete, one_call, url_in
 from tests.cli.running import Cli

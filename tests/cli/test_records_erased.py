@@ -10,9 +10,9 @@ from callflow.archive import Archived
 from callflow.records.reading import find
 from callflow.records.records import Records
 from callflow.records.verifying import verify
+from callflow.redis.scripts import Client, connect
 from callflow.store.audit import audit_key
 from callflow.store.keys import call_keys
-from callflow.store.script import Client, connect
 from callflow.store.unarchived import LOOKS
 from tests.archiving import archive_into, archiving, complete, one_call, url_in
 from tests.cli.running import Cli

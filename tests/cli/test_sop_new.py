@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callflow.sop.library import SopLibrary
+from callflow.procedures.library import SopLibrary
 from tests.cli.running import Cli, Ran
 
 WORDS = {

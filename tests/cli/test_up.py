@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from callflow.cli import server
-from callflow.stack import free_port
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import free_port
+from callflow.redis.scripts import connect
 from tests.cli.running import Cli
 from tests.waiting import wait_until
 

@@ -14,8 +14,8 @@ from callflow.access.passwords import matches
 from callflow.access.users import Users
 from callflow.cli import credentials
 from callflow.cli.credentials import board_env, board_words
+from callflow.lab.stack import FlowerUnguarded, LocalStack, free_port
 from callflow.settings import Settings
-from callflow.stack import FlowerUnguarded, LocalStack, free_port
 from tests.cli.running import Cli
 from tests.waiting import wait_until
 

@@ -8,8 +8,8 @@ import pytest
 
 from callflow.access.passwords import matches
 from callflow.access.users import Users
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
-from callflow.store.script import Scripts
 from tests.cli.running import Cli, Ran
 from tests.parts import SID, Parts
 

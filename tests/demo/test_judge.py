@@ -6,11 +6,11 @@ import pytest
 
 from callflow.call.record import CallRecord, Role, ThreadEntry
 from callflow.call.state import CallState
-from callflow.demo.callers import Caller, Conversation, conversations
-from callflow.demo.judge import Percentiles, Verdict, judge, takeover_times
-from callflow.demo.plan import Kill
-from callflow.demo.striker import Strike
-from callflow.phone.report import CallReport, Heard, Silence, Turn
+from callflow.lab.carrier.report import CallReport, Heard, Silence, Turn
+from callflow.lab.demo.callers import Caller, Conversation, conversations
+from callflow.lab.demo.judge import Percentiles, Verdict, judge, takeover_times
+from callflow.lab.demo.plan import Kill
+from callflow.lab.demo.striker import Strike
 from callflow.store.journal import JournalEntry
 
 SID = "CA1"

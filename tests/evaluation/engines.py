@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from callflow.evaluation import parts
-from callflow.sop.corpus import of_library
-from callflow.sop.engine import Retrieval, engine
-from callflow.sop.library import SopLibrary
-from callflow.sop.protocols import Engine
+from callflow.lab.evaluation import parts
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.protocols import Engine
+from callflow.retrieval.corpus import of_library
+from callflow.retrieval.engine import Retrieval, engine
 
 _built: dict[tuple[str, str, tuple[Path, ...]], Engine] = {}
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from callflow.call.record import SopChunk
-from callflow.evaluation.guarding import Spoken, caught, judge
-from callflow.evaluation.rehearsal import opened
+from callflow.lab.evaluation.guarding import Spoken, caught, judge
+from callflow.lab.evaluation.rehearsal import opened
+from callflow.procedures.document import SECTIONS, Shared, parse_document
 from callflow.responder.guard import Guard
-from callflow.sop.document import SECTIONS, Shared, parse_document
 
 DOCUMENT = """---
 id: gate

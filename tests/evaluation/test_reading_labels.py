@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from callflow.call.urgency import Urgency
-from callflow.evaluation.dataset import STDIN, LabelError, Labelled, Words, read, shipped
-from callflow.sop.library import SopLibrary
+from callflow.lab.evaluation.dataset import STDIN, LabelError, Labelled, Words, read, shipped
+from callflow.procedures.library import SopLibrary
 
 GROUPS = {
     "stuck": "entrapment",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from callflow.evaluation.dataset import Labelled
-from callflow.evaluation.scoring import (
+from callflow.lab.evaluation.dataset import Labelled
+from callflow.lab.evaluation.scoring import (
     Answer,
     Confusion,
     Figures,

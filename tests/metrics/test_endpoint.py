@@ -10,10 +10,10 @@ import pytest
 
 from callflow.celery import use_broker
 from callflow.errors import SettingsError
+from callflow.lab.server.embedded import EmbeddedServer
 from callflow.metrics.catalogue import METRICS, Kind
+from callflow.redis.scripts import connect
 from callflow.settings import load
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
 from tests.exchange import Exchange, open_exchange
 from tests.metrics.promtool import promtool
 from tests.metrics.watched import numbers

@@ -6,13 +6,13 @@ import dataclasses
 from pathlib import Path
 
 from callflow.celery import TURNS, WATCHDOG, use_broker, wake
+from callflow.health.rounds import UNDERSTUDY
+from callflow.health.vitals import Phase, RollCall, Vitals, VitalSigns
 from callflow.metrics.lifts import untested
 from callflow.metrics.metrics import STALE_S, Metrics
 from callflow.metrics.survey import Surroundings, Survey
 from callflow.records.keeping import Keeping
-from callflow.store.rounds import UNDERSTUDY
-from callflow.store.script import Scripts
-from callflow.store.vitals import Phase, RollCall, Vitals, VitalSigns
+from callflow.redis.scripts import Scripts
 from callflow.store.watching import Watching
 from tests.metrics.watched import Watched, numbers
 from tests.parts import SID, TIMING, Parts, Says

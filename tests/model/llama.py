@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from callflow.store.guardian import Guardian
+from callflow.lab.server.guardian import Guardian
 from tests.needs import missing
 from tests.waiting import wait_until
 

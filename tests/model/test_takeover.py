@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from callflow.celery import use_broker
+from callflow.redis.scripts import connect
 from callflow.responder.sentences import split
-from callflow.store.script import connect
 from callflow.turn import TurnOutcome
 from tests.model.asking import OPENING, responder
 from tests.model.proxy import Proxy, proxy

@@ -8,8 +8,8 @@ import time
 import pytest
 from starlette.responses import Response
 
-from callflow.phone.carrier import Carrier
-from callflow.phone.human import HumanBehaviour
+from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.human import HumanBehaviour
 from tests.phone.liftline import (
     ACCOUNT,
     FAST,

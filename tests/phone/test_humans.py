@@ -13,10 +13,10 @@ from twilio.base.exceptions import TwilioRestException
 from twilio.http.http_client import TwilioHttpClient
 from twilio.rest import Client
 
-from callflow.phone.api import ApiPortTaken
-from callflow.phone.carrier import Carrier
-from callflow.phone.human import HumanBehaviour
-from callflow.phone.mischief import Mischief
+from callflow.lab.carrier.api import ApiPortTaken
+from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.human import HumanBehaviour
+from callflow.lab.carrier.mischief import Mischief
 from tests.phone.liftline import (
     ACCOUNT,
     PUBLIC,

@@ -7,8 +7,8 @@ import time
 
 from starlette.websockets import WebSocket
 
-from callflow.phone.load import LoadResult, load
-from callflow.phone.report import CallReport, Silence, Spread, Turn
+from callflow.lab.carrier.load import LoadResult, load
+from callflow.lab.carrier.report import CallReport, Silence, Spread, Turn
 from tests.phone.liftline import (
     Asked,
     LiftLine,

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from callflow.phone.mischief import Chance, Fate, Mischief
-from callflow.phone.report import CallReport
+from callflow.lab.carrier.mischief import Chance, Fate, Mischief
+from callflow.lab.carrier.report import CallReport
 from tests.phone.liftline import Asked, LiftLine, carrier_of, gather, person, response
 
 LINES = tuple(f"line {number}" for number in range(1, 9))

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from callflow.phone.account import HANDOUT, Account, NoPhone, account, read
+from callflow.lab.carrier.account import HANDOUT, Account, NoPhone, account, read
 from tests.phone.liftline import (
     ACCOUNT,
     PUBLIC,

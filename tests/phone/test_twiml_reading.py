@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from twilio.twiml.voice_response import VoiceResponse
 
-from callflow.phone.failure import AddressRefused, TwimlRefused
-from callflow.phone.network import Network, Target
-from callflow.phone.speech import seconds, spoken
-from callflow.phone.twiml import parse
-from callflow.phone.verbs import (
+from callflow.lab.carrier.failure import AddressRefused, TwimlRefused
+from callflow.lab.carrier.network import Network, Target
+from callflow.lab.carrier.speech import seconds, spoken
+from callflow.lab.carrier.twiml import parse
+from callflow.lab.carrier.verbs import (
     Conference,
     Dial,
     Gather,

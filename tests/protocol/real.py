@@ -12,13 +12,13 @@ from callflow.call.ladder import accepted, fresh
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
 from callflow.errors import CallEnded
+from callflow.redis.scripts import Client, Scripts
 from callflow.store.calls import CallStore
 from callflow.store.encoding import BY_AGENT, BY_HUMAN, FRESH, as_json, entry
 from callflow.store.encoding import alert as alert_json
 from callflow.store.keys import call_keys
 from callflow.store.leases import Leases
 from callflow.store.outcome import Beat, Claimed, Lease
-from callflow.store.script import Client, Scripts
 from tests.protocol.record import Answer, Entry, Record, Request, Text
 
 SID = "CA00000000000000000000000000000009"

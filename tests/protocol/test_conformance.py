@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from tests.protocol.explorer import explore
 from tests.protocol.moves import Move, Size, Step
 from tests.protocol.real import RealCall

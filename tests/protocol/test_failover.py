@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Client, connect
 from callflow.store.outcome import Beat, Claimed, Commit, Lease, Note
-from callflow.store.script import Client, connect
 from tests.protocol import promises
 from tests.protocol.explorer import explore
 from tests.protocol.moves import Size

@@ -12,7 +12,7 @@ from callflow.archive import Archive, Archived
 from callflow.records.keeping import ERASED_TOGETHER
 from callflow.records.records import Records
 from callflow.records.verifying import verify
-from callflow.store.script import Scripts
+from callflow.redis.scripts import Scripts
 from callflow.store.unarchived import Unarchived
 from tests.archiving import complete
 from tests.parts import TIMING, Parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callflow.understanding.private import redacted, told_in
+from callflow.language.private import redacted, told_in
 
 NUMBER = "07700900123"
 

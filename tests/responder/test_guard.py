@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from callflow.procedures.document import Section
+from callflow.procedures.library import SopLibrary
 from callflow.responder.guard import Guard
-from callflow.sop.document import Section
-from callflow.sop.library import SopLibrary
 
 CASES = Path(__file__).parent / "guard" / "cases"
 # Written without sight of the lexicons: {lang, sentence, forbidden, rule, facts} in each line.

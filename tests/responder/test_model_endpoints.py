@@ -14,12 +14,12 @@ from threading import Event
 
 import pytest
 
+from callflow.redis.scripts import Scripts, connect
 from callflow.responder.model import Failure, Model, ModelError, ModelUnusable, model
 from callflow.responder.prompt import Prompt
 from callflow.responder.scripted import ScriptedResponder
 from callflow.responder.worded import Breaker, ModelResponder
 from callflow.store.breaker import Breakers
-from callflow.store.script import Scripts, connect
 from tests.needs import missing
 from tests.responder.calls import Forbids, Switch, later, reply
 from tests.responder.model_server import (

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from callflow.call.record import CallRecord, Draft, Sentence, SopChunk
 from callflow.call.state import CallState
+from callflow.procedures.library import SopLibrary
 from callflow.responder.protocol import Piece
 from callflow.responder.scripted import ScriptedResponder
 from callflow.responder.speech import joined, remaining
-from callflow.sop.library import SopLibrary
-from callflow.sop.retriever import LexicalRetriever
+from callflow.retrieval.retriever import LexicalRetriever
 
 RETRIEVER = LexicalRetriever(SopLibrary.load())
 SCENARIOS = sorted(SopLibrary.load().documents)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callflow.procedures.library import SopLibrary
 from callflow.responder.sentences import asks, contains, first_end, leads_on, plain, split
-from callflow.sop.library import SopLibrary
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from callflow.errors import SopError
-from callflow.sop.library import SopLibrary, check
+from callflow.procedures.library import SopLibrary, check
 
 FRONT = "---\nid: stairlift\ntitle: A stairlift\nversion: 1\ngroup: entrapment\nurgency: P3\n---\n"
 ASK = "## en\n### Ask\n- Are you safe?\n"

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.sop.bayes import NaiveBayes, features
-from callflow.sop.corpus import Corpus, Example, Passage
-from callflow.sop.lexical import LexicalSearch
-from callflow.sop.library import SopLibrary
-from callflow.sop.protocols import Scored
-from callflow.sop.retriever import LexicalRetriever
-from callflow.sop.triage import DANGER, LIKELY
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.protocols import Scored
+from callflow.procedures.triage import DANGER, LIKELY
+from callflow.retrieval.bayes import NaiveBayes, features
+from callflow.retrieval.corpus import Corpus, Example, Passage
+from callflow.retrieval.lexical import LexicalSearch
+from callflow.retrieval.retriever import LexicalRetriever
 from tests.word_encoder import small_corpus
 
 SMALL = LexicalSearch(small_corpus())

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from callflow.sop.corpus import NOTHING, Corpus, CorpusError, Example, of_library, read_corpus
-from callflow.sop.library import SopLibrary
+from callflow.procedures.library import SopLibrary
+from callflow.retrieval.corpus import NOTHING, Corpus, CorpusError, Example, of_library, read_corpus
 from tests.word_encoder import small_corpus
 
 CHUNK = {"id": "FLD-1", "scenario": "water", "title": "Water", "text": "Go to a higher floor."}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.sop.corpus import of_library
-from callflow.sop.evidence import DangerCues
-from callflow.sop.library import SopLibrary
+from callflow.procedures.library import SopLibrary
+from callflow.retrieval.corpus import of_library
+from callflow.retrieval.evidence import DangerCues
 
 DANGERS = DangerCues(of_library(SopLibrary.load()))
 

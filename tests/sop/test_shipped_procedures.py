@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from callflow.sop.document import SECTIONS, SopDocument
-from callflow.sop.library import SopLibrary
-from callflow.sop.protocols import DEFAULT_SCENARIO, SILENT_SCENARIO
+from callflow.procedures.document import SECTIONS, SopDocument
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.protocols import DEFAULT_SCENARIO, SILENT_SCENARIO
 
 LIBRARY = SopLibrary.load()
 DOCUMENTS = LIBRARY.documents

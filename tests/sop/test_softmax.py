@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.sop.softmax import Floats, Labels, folds, minimum, softmax, train
+from callflow.retrieval.softmax import Floats, Labels, folds, minimum, softmax, train
 
 
 def clouds(per_topic: int, spread: float) -> tuple[Floats, Labels]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from callflow.sop.library import SopLibrary, check
-from callflow.sop.protocols import DEFAULT_SCENARIO
+from callflow.procedures.library import SopLibrary, check
+from callflow.procedures.protocols import DEFAULT_SCENARIO
 
 OWN = "---\nid: {id}\ntitle: Ours\nversion: 2\ngroup: entrapment\nurgency: P3\n---\n"
 

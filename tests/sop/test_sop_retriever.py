@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from callflow.sop.library import SopLibrary
-from callflow.sop.retriever import LexicalRetriever
+from callflow.procedures.library import SopLibrary
+from callflow.retrieval.retriever import LexicalRetriever
 
 LIBRARY = SopLibrary.load()
 RETRIEVER = LexicalRetriever(LIBRARY)

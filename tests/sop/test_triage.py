@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 
 from callflow.call.facts import DANGERS
 from callflow.call.urgency import Urgency
-from callflow.sop.library import SopLibrary
-from callflow.sop.protocols import DEFAULT_SCENARIO, SILENT_SCENARIO, Scored
-from callflow.sop.triage import HINTED, RELEASED, SCENARIO_OF, Signs, Triage, procedures, triage
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.protocols import DEFAULT_SCENARIO, SILENT_SCENARIO, Scored
+from callflow.procedures.triage import (
+    HINTED,
+    RELEASED,
+    SCENARIO_OF,
+    Signs,
+    Triage,
+    procedures,
+    triage,
+)
 
 URGENCIES: dict[str, Urgency] = {
     document.id: document.front.urgency for document in SopLibrary.load().documents.values()

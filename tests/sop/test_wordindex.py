@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.sop.wordindex import WordIndex, WordIndexBroken, words_of
+from callflow.retrieval.wordindex import WordIndex, WordIndexBroken, words_of
 
 TEXTS = ("smoke in the lift", "电梯里有烟", "hay agua en el suelo", "the lift has stopped")
 INDEX = WordIndex.in_memory(TEXTS)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from callflow.store.leaks import keys_without_lifetime
-from callflow.store.script import connect
+from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.redis.scripts import connect
 from tests.cluster import TestCluster, cluster
 from tests.parts import Parts
 

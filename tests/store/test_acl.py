@@ -15,20 +15,20 @@ from redis.crc import key_slot
 
 from callflow.call.state import CallState
 from callflow.errors import StoreError, StoreUnreplicated
+from callflow.health.check import Grade
+from callflow.health.server import Doctor, refuse_unfit
+from callflow.health.vitals import Vitals, VitalSigns
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.redis.scripts import Client, Replicas, Scripts, connect
 from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
-from callflow.store.doctor import Doctor, refuse_unfit
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.finding import Grade
 from callflow.store.handovers import Step
 from callflow.store.keys import call_keys
-from callflow.store.leaks import keys_without_lifetime
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
 from callflow.store.replies import Replies
-from callflow.store.script import Client, Replicas, Scripts, connect
 from callflow.store.unarchived import Unarchived
-from callflow.store.vitals import Vitals, VitalSigns
 from callflow.store.watching import FROM_THE_START, Watching
 from tests.acl import ACL, PASSWORD, allow, grant, granted, refusals, url_of, users
 from tests.acts import desk_work

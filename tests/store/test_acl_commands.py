@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from callflow.stack import LocalStack
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import Scripts, connect
-from callflow.store.vitals import Phase, Vitals, VitalSigns
+from callflow.health.vitals import Phase, Vitals, VitalSigns
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.stack import LocalStack
+from callflow.redis.scripts import Scripts, connect
 from tests.acl import refusals, url_of, users
 from tests.servers import KINDS, binary_of
 from tests.waiting import wait_until

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from callflow.errors import SettingsError
+from callflow.redis.queue_address import refuse_broken
+from callflow.redis.scripts import connect, connect_async
 from callflow.settings import load
-from callflow.store.queue_address import refuse_broken
-from callflow.store.script import connect, connect_async
 
 UNESCAPED = [
     "redis://:p@ssw0rd/verysecret@db.example:6379/0",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import MOST_VIEWS, Audit, audit_key
-from callflow.store.script import Scripts
 from tests.parts import SID, Parts
 
 

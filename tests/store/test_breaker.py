@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from callflow.errors import StoreUnavailable
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.redis.scripts import Client, Scripts, connect
 from callflow.store.breaker import Breakers, Pauses
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.leaks import keys_without_lifetime
-from callflow.store.script import Client, Scripts, connect
 
 MODEL = "openai:small@10.0.0.9:8080"
 NOW = 1_800_000_000_000

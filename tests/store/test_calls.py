@@ -24,10 +24,10 @@ from callflow.errors import (
     TurnOutOfOrder,
     UnknownCall,
 )
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claim, Claimed, Lease
-from callflow.store.script import connect
 from tests.parts import CHUNK, SID, TIMING, Parts
 
 

@@ -12,18 +12,18 @@ import pytest
 from redis.crc import key_slot
 
 from callflow.errors import SettingsError, StoreError, StoreUnavailable, StoreUnreplicated
+from callflow.health.vitals import Vitals, VitalSigns
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.redis.cluster import Cluster, _send, nodes
+from callflow.redis.link import Link
+from callflow.redis.scripts import Replicas, Scripts, connect
+from callflow.redis.slots import SCHEMES, SLOTS, Address, Command, SlotMap, parse
 from callflow.settings import CLUSTER_SCHEMES, load
 from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
-from callflow.store.cluster import Cluster, _send, nodes
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
-from callflow.store.leaks import keys_without_lifetime
-from callflow.store.link import Link
 from callflow.store.outcome import Claimed, Lease
-from callflow.store.script import Replicas, Scripts, connect
-from callflow.store.slots import SCHEMES, SLOTS, Address, Command, SlotMap, parse
-from callflow.store.vitals import Vitals, VitalSigns
 from tests.cluster import MASTERS, TestCluster
 from tests.parts import SID, TIMING, Parts
 
@@ -58,7 +58,7 @@ def _requests() -> Iterator[list[str]]:
         sent.append(" ".join(str(command.args[0]) for command in share))
         real(connection, share)
 
-    with patch("callflow.store.cluster._send", send):
+    with patch("callflow.redis.cluster._send", send):
         yield sent
 
 

@@ -14,11 +14,11 @@ from redis.crc import key_slot
 
 from callflow.errors import StoreUnavailable
 from callflow.heartbeat import Heartbeat, Hold
+from callflow.redis.scripts import connect
 from callflow.store.keys import EPOCH
 from callflow.store.outcome import Claimed
 from callflow.store.presence import Presence
 from callflow.store.replies import Replies
-from callflow.store.script import connect
 from tests.cluster import MASTERS, TestCluster, cluster
 from tests.parts import SID, Parts
 from tests.store.turns import WORKER, patiently, whole_turn

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from callflow.errors import StoreUnfit
-from callflow.store import rounds
-from callflow.store.doctor import Doctor, refuse_unfit
-from callflow.store.finding import Check, Grade
+from callflow.health import rounds
+from callflow.health.check import Check, Grade
+from callflow.health.rounds import Rounds
+from callflow.health.server import Doctor, refuse_unfit
+from callflow.health.vitals import Vitals, VitalSigns
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.presence import Presence
-from callflow.store.rounds import Rounds
-from callflow.store.script import Scripts, connect
-from callflow.store.vitals import Vitals, VitalSigns
 from tests.cluster import TestCluster
 from tests.parts import TIMING, Parts
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from callflow.chaos.endpoint import Endpoint
 from callflow.errors import StoreReadOnly, StoreUnavailable
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
-from callflow.store.script import Scripts, connect
 from tests.pairs import Pair, freeze, pair_of_servers, thaw
 from tests.parts import SID, Parts
 from tests.waiting import wait_until

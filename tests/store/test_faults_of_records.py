@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from callflow.lab.server.leaks import keys_without_lifetime
 from callflow.store.keys import ALL_SHARDS, SWEPT, call_keys
-from callflow.store.leaks import keys_without_lifetime
 from callflow.store.outcome import Claimed
 from tests.parts import SID, Parts, Says
 

@@ -10,13 +10,13 @@ import pytest
 
 from callflow.call.disposition import Disposition
 from callflow.call.record import Alert
-from callflow.chaos.endpoint import Endpoint
+from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Scripts, connect, source
 from callflow.store.breaker import Breakers
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.handovers import Step
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claimed, Lease
-from callflow.store.script import Scripts, connect, source
 from callflow.store.unarchived import Unarchived
 from tests.archiving import archiving
 from tests.parts import Parts

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from callflow.errors import SettingsError
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect, connect_async
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect, connect_async
 
 ADDRESSES = (
     "redis://:secret@host:6379/0",

@@ -20,14 +20,14 @@ from callflow.call.ladder import accepted, fresh
 from callflow.call.state import CallState, Event
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, TurnOutOfOrder
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.redis.scripts import Client, Scripts, connect
 from callflow.store.calls import CallStore
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.journal import Journal
 from callflow.store.keys import call_keys
-from callflow.store.leaks import keys_without_lifetime
 from callflow.store.leases import Leases
 from callflow.store.outcome import Claimed, Lease
-from callflow.store.script import Client, Scripts, connect
 from callflow.store.snapshot import Snapshots
 from tests.store.model import ModelCall
 

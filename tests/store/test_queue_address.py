@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callflow.store.queue_address import as_of_calls, refuse_broken
+from callflow.redis.queue_address import as_of_calls, refuse_broken
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from callflow.redis.scripts import Scripts
 from callflow.store.quiet_lines import QuietLines
-from callflow.store.script import Scripts
 from tests.parts import SID, Parts
 
 QUIET_MS = 60_000

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from callflow.errors import CallEnded, StoreError, StoreUnreplicated, UnknownCall
+from callflow.redis.scripts import Client, Replicas, Scripts, connect
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Claim, Claimed, Heard, Lease
-from callflow.store.script import Client, Replicas, Scripts, connect
 from tests.pairs import Pair, freeze, pair_of_servers, thaw
 from tests.parts import SID, TIMING, Parts
 from tests.waiting import wait_until

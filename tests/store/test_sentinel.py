@@ -11,12 +11,12 @@ import pytest
 from redis.exceptions import ResponseError
 
 from callflow.errors import SettingsError, StoreUnavailable
-from callflow.store.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
+from callflow.redis.scripts import Scripts, address, connect, connect_async
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
 from callflow.store.replies import Replies
-from callflow.store.script import Scripts, address, connect, connect_async
 from tests.pairs import Pair, pair_of_servers
 from tests.parts import SID, Parts
 from tests.waiting import wait_until

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import time
 
-from callflow.store.attempts import Allowed, Attempts, Limits
+from callflow.access.attempts import Allowed, Attempts, Limits
+from callflow.access.sessions import Lifetimes, Sessions
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.redis.scripts import Client, Scripts, connect
 from callflow.store.audit import Audit
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.leaks import keys_without_lifetime
 from callflow.store.once import Once
-from callflow.store.script import Client, Scripts, connect
-from callflow.store.sessions import Lifetimes, Sessions
 from tests.acl import PASSWORD, refusals, url_of, users
 from tests.parts import SID, Parts
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from callflow.store.finding import Check, Grade
-from callflow.store.staff import DEPLOY_MS, Staff, findings
-from callflow.store.vitals import Phase, RollCall, VitalSigns
+from callflow.health.check import Check, Grade
+from callflow.health.vitals import Phase, RollCall, VitalSigns
+from callflow.health.workers import DEPLOY_MS, Staff, findings
 
 CALLS = ("takeover", "turns")
 NOW = 1_000_000

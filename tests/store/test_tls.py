@@ -12,9 +12,9 @@ import pytest
 from kombu.connection import Connection
 
 from callflow.errors import StoreUnavailable
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from callflow.store.replies import Replies
-from callflow.store.script import connect
 from tests.acl import PASSWORD, grant
 from tests.cluster import _PORTS, cluster
 from tests.needs import missing

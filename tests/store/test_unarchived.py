@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from callflow.archive import Archived
+from callflow.lab.server.embedded import EmbeddedServer
 from callflow.records.reading import Wanted, ls
 from callflow.records.records import Records
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.audit import Audit
-from callflow.store.embedded import EmbeddedServer
 from callflow.store.keys import ALL_SHARDS, call_keys
-from callflow.store.script import Scripts, connect
 from callflow.store.unarchived import LOOKS, MISSED_AFTER_MS, Unarchived
 from tests.acl import grant, refusals, url_of
 from tests.archiving import archive_into, archiving, one_call, url_in

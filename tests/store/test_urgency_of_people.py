@@ -8,11 +8,11 @@ from callflow.call.acts import TooMuch
 from callflow.call.disposition import Disposition, MaybeTrapped
 from callflow.call.record import CallRecord
 from callflow.call.urgency import Urgency, gravest
-from callflow.comprehension import Comprehension
 from callflow.store.asked import BadWords
 from callflow.store.desk_work import MOST_NOTES, MOST_REASON_CHARS
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claimed, Note
+from callflow.understand import Comprehension
 from tests.engines import lexical
 from tests.parts import SID, Parts
 

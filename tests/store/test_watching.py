@@ -11,11 +11,11 @@ from callflow.call.disposition import Disposition
 from callflow.call.facts import known
 from callflow.call.record import CallRecord
 from callflow.call.words import last_words, waiting_since, word
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from callflow.store.handovers import Step
 from callflow.store.keys import SHARDS, call_keys
 from callflow.store.outcome import Claimed, Lease
-from callflow.store.script import connect
 from callflow.store.watching import ENDED_MS, FROM_THE_START, Sight, Watching
 from tests.cluster import cluster
 from tests.parts import SID, Parts

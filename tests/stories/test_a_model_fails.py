@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from callflow.redis.scripts import Scripts
 from callflow.responder.model_line import place
 from callflow.store.breaker import Breakers
-from callflow.store.script import Scripts
 from tests.responder.model_server import FORBIDDEN, Mode, ModelServer, model_server
 from tests.stack_parts import Running, running
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callflow.call.facts import DANGERS
-from callflow.understanding.danger import dangers
+from callflow.language.danger import dangers
 
 CASES = Path(__file__).with_name("danger_cases.txt").read_text(encoding="utf-8").splitlines()
 ROWS = [line.split(": ", 1) for line in CASES if line and not line.startswith("#")]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from callflow.understanding.lexicon import BadLexicon, Lexicon
-from callflow.understanding.text import hear
+from callflow.language.lexicon import BadLexicon, Lexicon
+from callflow.language.text import hear
 
 
 def found(line: str, text: str) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.understanding.private import Told, digits_said, redacted, redacted_text, told_in
+from callflow.language.private import Told, digits_said, redacted, redacted_text, told_in
 
 
 def call(*said: tuple[str, str], **facts: object) -> dict[str, Any]:

@@ -18,11 +18,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from callflow.celery import CALLS, use_broker
+from callflow.health.vitals import Phase, Vitals, VitalSigns
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Scripts, connect
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import Scripts, connect
-from callflow.store.vitals import Phase, Vitals, VitalSigns
 from callflow.web import health
 from callflow.web.app import create
 from tests.exchange import PUBLIC, TOKEN, Exchange, open_exchange

@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from callflow.celery import CALLS, use_broker
-from callflow.store.embedded import EmbeddedServer
+from callflow.health.vitals import Vitals, VitalSigns
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import Scripts, connect
 from callflow.store.keys import call_keys
-from callflow.store.script import Scripts, connect
-from callflow.store.vitals import Vitals, VitalSigns
 from callflow.web import health
 from tests.exchange import Exchange, open_exchange
 from tests.parts import SID, Parts

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from callflow.celery import use_broker
-from callflow.store.embedded import EmbeddedServer
-from callflow.store.script import connect
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from callflow.web import ending
 from tests.exchange import HUMANS, Exchange, open_exchange
 from tests.parts import SID, Parts

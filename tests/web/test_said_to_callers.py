@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from callflow.phone.caller import Behaviour
-from callflow.phone.carrier import Call, Carrier
+from callflow.lab.carrier.caller import Behaviour
+from callflow.lab.carrier.carrier import Call, Carrier
 from callflow.web import by_webhook
 from tests.acting import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import ACCOUNT, GATHER, PUBLIC, RELAY, TOKEN, Exchange

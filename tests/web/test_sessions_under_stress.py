@@ -16,9 +16,9 @@ import pytest
 from callflow.celery import use_broker
 from callflow.errors import StoreUnavailable
 from callflow.intake import Intake
-from callflow.store.embedded import EmbeddedServer
+from callflow.lab.server.embedded import EmbeddedServer
+from callflow.redis.scripts import connect
 from callflow.store.replies import Replies
-from callflow.store.script import connect
 from callflow.store.standing import Reply, Standing
 from callflow.web import ending, session
 from callflow.web.session import Session

@@ -1,0 +1,154 @@
+"""What the parent process of each worker says of itself, about once a second, kept in the store.
+
+It is said from the loop that takes the messages, so whose loop is wedged, frozen or without its
+broker falls silent. Silence is told from a death by the good-bye that a worker says when it ends,
+so a silent one is remembered for a minute. All of it lies in one hash slot and ends by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from callflow.redis.scripts import Scripts, translated
+from callflow.store.keys import PREFIX
+
+SIGNS = f"{PREFIX}:{{vitals}}:signs"
+UNTIL = f"{PREFIX}:{{vitals}}:until"
+PROBE = f"{PREFIX}:{{vitals}}:probe"
+"""Written to see whether anything can be."""
+
+REMEMBERED_MS = 60_000
+"""For so long after its silence was noticed one is remembered: longer than an operator needs to
+look, and a machine that was replaced under a new name is not complained of for ever."""
+
+
+class Phase(StrEnum):
+    """Where in its life a worker is."""
+
+    STARTING = "starting"
+    """It has no connection to its broker yet."""
+    WORKING = "working"
+    DRAINING = "draining"
+    """It was told to end, takes nothing more and need not speak again."""
+
+
+@dataclass(frozen=True, slots=True)
+class VitalSigns:
+    """What one parent process has said. What a newer or an older one says is read all the same."""
+
+    node: str
+    """the worker's name, as its processes call themselves"""
+    at: int = 0
+    """when, ms on the server's clock; 0 until it is said"""
+    patience_ms: int = 5_000
+    """silent for longer it is not well"""
+    phase: Phase = Phase.WORKING
+    pool: str = ""
+    """`prefork`, `threads`, `solo` …"""
+    slots: int = 0
+    """turns at once"""
+    children: int = 0
+    """of the slots, those that are ready: whose processes live and have come up"""
+    short_ms: int = 0
+    """for how long fewer than all of them have been"""
+    lost: int = 0
+    """children that were lost in the last minute"""
+    busy: int = 0
+    """messages taken and not done with"""
+    oldest_ms: int = 0
+    """for how long the oldest of those has been in its hands"""
+    turn_ms: int = 0
+    """the longest that a turn may take, as it is configured"""
+    taken: int = 0
+    """messages taken since it started"""
+    idle_ms: int = 0
+    """since it took the last one; since it started, where there was none"""
+    queues: tuple[str, ...] = ()
+    """that it consumes"""
+    up_ms: int = 0
+    """since it started"""
+    version: str = ""
+
+    @property
+    def free(self) -> int:
+        """How many turns more it could run at this moment."""
+        return max(0, min(self.slots, self.children) - self.busy)
+
+    @property
+    def kept_ms(self) -> int:
+        """For how long it is remembered."""
+        return self.patience_ms + REMEMBERED_MS
+
+
+@dataclass(frozen=True, slots=True)
+class RollCall:
+    """Who has said what, as it was known at one moment of the server's clock, ms."""
+
+    now_ms: int
+    signs: tuple[VitalSigns, ...]
+
+    def silent_ms(self, signs: VitalSigns) -> int:
+        """For how long it has said nothing; 0 while that is no matter."""
+        age_ms = self.now_ms - signs.at
+        return age_ms if age_ms > signs.patience_ms else 0
+
+
+class Vitals:
+    """Says, and reads, how workers are. All raise StoreUnavailable when the server is gone."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    def say(self, signs: VitalSigns, *, now_ms: int | None = None) -> None:
+        """Keep what a node says of itself in place of what it said before."""
+        said = asdict(signs)
+        del said["at"]
+        self._scripts.run(
+            "vitals", (SIGNS, UNTIL), (signs.node, json.dumps(said), signs.kept_ms, _clock(now_ms))
+        )
+
+    def leave(self, node: str) -> None:
+        """Forget a node that has ended as it should. Twice is once."""
+        client = self._scripts.client
+        with translated(self._scripts.where), client.pipeline(transaction=False) as pipe:
+            pipe.hdel(SIGNS, node)
+            pipe.zrem(UNTIL, node)
+            pipe.execute()
+
+    def prove_writable(self) -> bool:
+        """Write something that is gone in a moment; False where too few replicas have it in time.
+        Raises StoreReadOnly and StoreFull, too."""
+        least, wait_ms = self._scripts.replicas
+        with translated(self._scripts.where), self._scripts.client.pipeline(False) as pipe:
+            pipe.set(PROBE, "", px=1_000)
+            if least:
+                pipe.wait(least, wait_ms)
+            answers = pipe.execute()
+        return not least or int(answers[-1]) >= least
+
+    def call_roll(self, node: str = "", *, now_ms: int | None = None) -> RollCall:
+        """What all nodes have said last, by name, or what `node` has."""
+        now, said = self._scripts.run("signs", (SIGNS,), (node, _clock(now_ms)))
+        now = int(now)
+        found = [_signs(json.loads(one)) for one in said]
+        kept = [one for one in found if now - one.at < one.kept_ms]
+        return RollCall(now, tuple(sorted(kept, key=lambda one: one.node)))
+
+
+def _clock(now_ms: int | None) -> str:
+    return "" if now_ms is None else str(now_ms)
+
+
+_KNOWN = frozenset(field.name for field in fields(VitalSigns))
+
+
+def _signs(said: dict[str, Any]) -> VitalSigns:
+    given = {name: value for name, value in said.items() if name in _KNOWN}
+    if given.get("phase") not in list(Phase):
+        given["phase"] = Phase.WORKING
+    given["phase"] = Phase(given["phase"])
+    given["queues"] = tuple(given.get("queues", ()))
+    return VitalSigns(**given)

@@ -1,0 +1,1 @@
+"""The texts of the pages that people read, by language."""

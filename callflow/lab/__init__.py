@@ -1,0 +1,1 @@
+"""Carrier simulator, chaos, demo, evaluation, embedded server: the product imports none of it."""

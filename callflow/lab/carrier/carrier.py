@@ -1,0 +1,247 @@
+"""A carrier with one account and one number plan: people call in, and the application calls out.
+
+Everything that happens on the wire is Twilio's: signed webhooks, TwiML, relay sockets, REST. The
+carrier looks into nothing of the application, and keeps what each call was like from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, Self
+
+from callflow.lab.carrier.api import ApiServer
+from callflow.lab.carrier.background import Background
+from callflow.lab.carrier.caller import Behaviour, Caller
+from callflow.lab.carrier.conference import Conferences
+from callflow.lab.carrier.ear import Ear, Tell
+from callflow.lab.carrier.exchange import Exchange, Outbound
+from callflow.lab.carrier.form import Identity
+from callflow.lab.carrier.http import HttpClient
+from callflow.lab.carrier.human import HumanBehaviour
+from callflow.lab.carrier.leg import Leg, Party, Step
+from callflow.lab.carrier.mischief import Chance, Fates, Mischief
+from callflow.lab.carrier.network import Network
+from callflow.lab.carrier.outbound import OutboundLeg
+from callflow.lab.carrier.report import CallReport
+from callflow.lab.carrier.rest import RestApi
+from callflow.lab.carrier.status import ALL, StatusCallbacks
+from callflow.lab.carrier.twiml import parse
+from callflow.lab.carrier.webhook import Signer, Webhooks
+
+NUMBER: Final = "+441632960010"
+LIFT: Final = "+441632960999"
+
+INTERRUPTED_S: Final = 0.5
+"""For the last repeats, when the program is told to end: time to hang up."""
+
+SETTLE_S: Final = 20.0
+"""At the end: a webhook takes 15 s at most."""
+
+
+class Call:
+    """A call that has been placed; it goes on by itself."""
+
+    def __init__(self, leg: Leg, running: asyncio.Task[None]) -> None:
+        self.report = leg.report
+        self.line = leg.line
+        self._running = running
+
+    @property
+    def call_sid(self) -> str:
+        """Its CallSid."""
+        return self.report.call_sid
+
+    def hang_up(self) -> None:
+        """The caller hangs up. Twice is once."""
+        self.line.hang_up()
+
+    async def ended(self) -> CallReport:
+        """The report, once the call is over and every webhook about it is answered."""
+        await asyncio.shield(self._running)
+        return self.report
+
+
+class Carrier:
+    """Use it as an async context: the REST API listens while it lasts, and no call outlives it.
+
+    `targets`: base URLs of the web processes behind `public_url`; the list may be changed at any
+    time. `api_port` 0: a free one. `speed`: how many times faster than life everybody speaks;
+    silence, thinking and ringing are real time. `humans`: what each number does when it is rung,
+    and `human` all others. Addresses of the number are under the public URL unless given;
+    `fallback` may be a TwiML document, as one hosted at the carrier. `endpoint_s`: how long the
+    carrier needs to notice that somebody has finished speaking (speechTimeout="auto", and on relay
+    lines); the caller is silent meanwhile, and the application cannot help it.
+    """
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        public_url: str,
+        account_sid: str,
+        auth_token: str,
+        *,
+        api_port: int = 0,
+        speed: float = 1.0,
+        seed: int = 0,
+        mischief: Mischief | None = None,
+        human: HumanBehaviour | None = None,
+        humans: Mapping[str, HumanBehaviour] | None = None,
+        voice_url: str | None = None,
+        status_url: str | None = None,
+        fallback: str | None = None,
+        endpoint_s: float = 0.0,
+    ) -> None:
+        self.human = human or HumanBehaviour()
+        self.humans = dict(humans or {})
+        self.reports: list[CallReport] = []
+        """Of the people who called in, in the order in which they did."""
+        self.human_legs: list[OutboundLeg] = []
+        """Of the humans who were rung, in the order in which they were."""
+        self._network = Network(public_url, targets)
+        base = self._network.public_url
+        self._voice_url = voice_url or f"{base}/voice/inbound"
+        self._status_url = status_url or f"{base}/voice/status"
+        self._fallback = fallback or f"{base}/voice/fallback"
+        if self._fallback.lstrip().startswith("<"):
+            parse(self._fallback, None)
+        self._client = HttpClient()
+        self._background = Background()
+        signer = Signer(auth_token)
+        chance = Chance(seed, mischief or Mischief())
+        self._exchange = Exchange(
+            account_sid=account_sid,
+            network=self._network,
+            webhooks=Webhooks(self._network, self._client, signer, self._background),
+            signer=signer,
+            background=self._background,
+            chance=chance,
+            conferences=Conferences(),
+            speed=speed,
+            endpoint_s=endpoint_s,
+            dial=self._ring,
+        )
+        self._api = ApiServer(RestApi(self._exchange, auth_token).app, api_port)
+
+    @property
+    def targets(self) -> list[str]:
+        """The web processes; change the list in place."""
+        return self._network.targets
+
+    @property
+    def api_url(self) -> str:
+        """Where the REST API answers, in place of https://api.twilio.com."""
+        return f"http://127.0.0.1:{self._api.port}"
+
+    async def __aenter__(self) -> Self:
+        await self._api.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for leg in list(self._exchange.legs.values()):
+            leg.line.hang_up()
+            if isinstance(leg, OutboundLeg):
+                leg.stop()
+        try:
+            # Whoever was interrupted does not wait for the last repeats.
+            await self.settle(SETTLE_S if kind is None else INTERRUPTED_S)
+        finally:
+            await self._client.__aexit__()
+            await self._api.stop()
+
+    async def settle(self, within_s: float = SETTLE_S) -> None:
+        """Return when all calls are over and the last repeat has arrived; end what takes longer."""
+        await self._background.settle(within_s)
+
+    def place(
+        self,
+        person: Behaviour | Party,
+        *,
+        to: str = NUMBER,
+        from_: str = LIFT,
+        call_sid: str | None = None,
+        language: str = "en",
+        fillers: Collection[str] = (),
+        tell: Tell | None = None,
+    ) -> Call:
+        """Let somebody call. `language` and `fillers` are those of a Behaviour, if it is one."""
+        sid = call_sid or self._exchange.new_sid("CA")
+        fates = self._exchange.fates("caller")
+        party: Party
+        say_again: Collection[str] = ()
+        if isinstance(person, Behaviour):
+            say_again = person.say_again
+            language, fillers = person.language, person.fillers
+            temper = fates.temper(person.number_of_turns)
+            party = Caller(person, temper, fates.dice("thinks"))
+        else:
+            party = person
+        report = CallReport(sid, from_, to, language, time.time())
+        self.reports.append(report)
+        identity = Identity(self._exchange.account_sid, sid, from_, to)
+        leg = Leg(
+            self._exchange,
+            identity,
+            Ear(report, fillers, tell, say_again),
+            party,
+            self._callbacks(identity, report, fates, self._status_url, ALL),
+            fates,
+            self._fallback,
+        )
+        self._exchange.legs[sid] = leg
+        leg.become("ringing")
+        return Call(leg, self._background.start(leg.run(Step(self._voice_url))))
+
+    async def call(
+        self,
+        person: Behaviour | Party,
+        *,
+        to: str = NUMBER,
+        from_: str = LIFT,
+        call_sid: str | None = None,
+        tell: Tell | None = None,
+    ) -> CallReport:
+        """A whole call: place it and wait for its end."""
+        placed = self.place(person, to=to, from_=from_, call_sid=call_sid, tell=tell)
+        return await placed.ended()
+
+    def _ring(self, asked: Outbound) -> OutboundLeg:
+        sid = self._exchange.new_sid("CA")
+        fates = self._exchange.fates("human")
+        identity = Identity(
+            self._exchange.account_sid,
+            sid,
+            asked.caller,
+            asked.to,
+            asked.direction,
+            asked.parent_sid,
+        )
+        report = CallReport(sid, asked.caller, asked.to, "", time.time())
+        leg = OutboundLeg(
+            self._exchange,
+            identity,
+            Ear(report),
+            self.humans.get(asked.to, self.human),
+            self._callbacks(identity, report, fates, asked.status_url, asked.events),
+            fates,
+            asked,
+        )
+        self._exchange.legs[sid] = leg
+        self.human_legs.append(leg)
+        self._background.start(leg.ring())
+        return leg
+
+    def _callbacks(
+        self,
+        identity: Identity,
+        report: CallReport,
+        fates: Fates,
+        url: str | None,
+        events: Collection[str],
+    ) -> StatusCallbacks:
+        exchange = self._exchange
+        address = exchange.address(url)
+        return StatusCallbacks(
+            exchange.webhooks, exchange.background, identity, report, fates, address, events
+        )

@@ -1,0 +1,237 @@
+"""TwiML as a carrier reads it: an answer becomes verbs with typed attributes. Pure.
+
+Only what callflow may say is understood, with Twilio's defaults. Everything else is refused instead
+of ignored: a misspelt attribute that Twilio would silently drop must show in a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+from xml.etree import ElementTree
+
+from callflow.lab.carrier.failure import TwimlRefused
+from callflow.lab.carrier.verbs import (
+    Conference,
+    Dial,
+    Document,
+    Gather,
+    Hangup,
+    Number,
+    Pause,
+    Redirect,
+    Relay,
+    Say,
+    Verb,
+)
+
+MOST_SAY_CHARS: Final = 4_096
+MOST_BYTES: Final = 64_000
+
+
+def parse(text: str, url: str | None) -> Document:
+    """The document in `text`. Raises TwimlRefused for what Twilio would not carry out."""
+    if (size := len(text.encode())) > MOST_BYTES:
+        raise TwimlRefused(f"it has {size} bytes, more than {MOST_BYTES}", 11750)
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise TwimlRefused(f"it is not XML: {error}") from error
+    if root.tag != "Response":
+        raise TwimlRefused(f"its root is <{root.tag}> instead of <Response>")
+    return Document(url, tuple(_verb(each) for each in root))
+
+
+class _Attributes:
+    """The attributes of one element; each is taken once, and none may be left."""
+
+    def __init__(self, element: ElementTree.Element) -> None:
+        self._tag = element.tag
+        self._left = dict(element.attrib)
+        if self.word("method", "POST").upper() != "POST":
+            raise TwimlRefused(f"<{self._tag} method>: only POST is simulated")
+
+    def word(self, name: str, default: str) -> str:
+        return self._left.pop(name, default)
+
+    def maybe(self, name: str) -> str | None:
+        return self._left.pop(name, None)
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self._left.pop(name, str(default).lower())
+        if value not in ("true", "false"):
+            raise TwimlRefused(f"<{self._tag} {name}={value!r}> is neither true nor false")
+        return value == "true"
+
+    def number(self, name: str, default: int) -> int:
+        value = self._left.pop(name, str(default))
+        if not value.isascii() or not value.isdigit():
+            raise TwimlRefused(f"<{self._tag} {name}={value!r}> is no whole number")
+        return int(value)
+
+    def end(self, *ignored: str) -> None:
+        unknown = sorted(self._left.keys() - set(ignored))
+        if unknown:
+            raise TwimlRefused(f"<{self._tag}> has no attribute {unknown[0]!r}")
+
+
+def _verb(element: ElementTree.Element) -> Verb:
+    read = _VERBS.get(element.tag)
+    if read is None:
+        raise TwimlRefused(f"<{element.tag}> is no verb that is simulated")
+    return read(element)
+
+
+def _say(element: ElementTree.Element) -> Say:
+    attributes = _Attributes(element)
+    attributes.end("voice", "language", "loop")
+    text = "".join(element.itertext()).strip()
+    if len(text) > MOST_SAY_CHARS:
+        raise TwimlRefused(f"a <Say> of {len(text)} characters, more than {MOST_SAY_CHARS}", 13520)
+    return Say(text)
+
+
+def _pause(element: ElementTree.Element) -> Pause:
+    attributes = _Attributes(element)
+    pause = Pause(attributes.number("length", 1))
+    attributes.end()
+    return pause
+
+
+def _gather(element: ElementTree.Element) -> Gather:
+    attributes = _Attributes(element)
+    inputs = attributes.word("input", "dtmf").split()
+    timeout_s = _timeout(attributes)
+    prompt = tuple(_verb(each) for each in element)
+    gather = Gather(
+        prompt=tuple(each for each in prompt if isinstance(each, Say | Pause)),
+        action=attributes.maybe("action"),
+        speech="speech" in inputs,
+        keys="dtmf" in inputs,
+        timeout_s=timeout_s,
+        speech_timeout_s=_speech_timeout(attributes, timeout_s),
+        empty_too=attributes.flag("actionOnEmptyResult", False),
+        num_digits=attributes.number("numDigits", 0) or None,
+        finish_on=attributes.word("finishOnKey", "#"),
+        barge_in=attributes.flag("bargeIn", True),
+        language=attributes.word("language", "en-US"),
+    )
+    attributes.end("profanityFilter", "hints", "enhanced", "debug")
+    if len(gather.prompt) < len(prompt):
+        raise TwimlRefused("<Gather> may hold nothing but <Say> and <Pause>", 13323)
+    return gather
+
+
+def _timeout(attributes: _Attributes) -> float:
+    value = attributes.word("timeout", "5")
+    if not value.isascii() or not value.isdigit():
+        raise TwimlRefused(f"<Gather timeout={value!r}> is no number of seconds", 13313)
+    return int(value)
+
+
+def _speech_timeout(attributes: _Attributes, timeout_s: float) -> float | None:
+    value, model = attributes.maybe("speechTimeout"), attributes.maybe("speechModel")
+    if value == "auto":
+        if model is not None:
+            raise TwimlRefused("speechModel needs a whole number as speechTimeout", 13335)
+        return None
+    if value is None:
+        # Twilio's default: the caller waits for as long again after each of their own sentences.
+        return timeout_s
+    if not value.isascii() or not value.isdigit() or int(value) == 0:
+        raise TwimlRefused(f"<Gather speechTimeout={value!r}> is neither seconds nor auto", 13327)
+    return int(value)
+
+
+def _redirect(element: ElementTree.Element) -> Redirect:
+    _Attributes(element).end()
+    return Redirect((element.text or "").strip())
+
+
+def _hangup(element: ElementTree.Element) -> Hangup:
+    _Attributes(element).end()
+    return Hangup()
+
+
+def _dial(element: ElementTree.Element) -> Dial:
+    attributes = _Attributes(element)
+    nouns = list(element)
+    if len(nouns) > 1:
+        raise TwimlRefused("<Dial> with more than one noun is not simulated")
+    dial = Dial(
+        to=_noun(nouns[0]) if nouns else Number((element.text or "").strip()),
+        action=attributes.maybe("action"),
+        timeout_s=attributes.number("timeout", 30),
+        caller_id=attributes.maybe("callerId"),
+    )
+    attributes.end("answerOnBridge", "hangupOnStar", "timeLimit", "record")
+    return dial
+
+
+def _noun(element: ElementTree.Element) -> Number | Conference:
+    attributes = _Attributes(element)
+    text = (element.text or "").strip()
+    noun: Number | Conference
+    match element.tag:
+        case "Number":
+            noun = Number(text, attributes.maybe("url"))
+            attributes.end()
+        case "Conference":
+            noun = Conference(
+                text,
+                starts=attributes.flag("startConferenceOnEnter", True),
+                ends=attributes.flag("endConferenceOnExit", False),
+                music=attributes.maybe("waitUrl") != "",
+            )
+            attributes.end("beep", "muted", "maxParticipants", "record", "participantLabel")
+        case _:
+            raise TwimlRefused(f"<Dial><{element.tag}> is not simulated")
+    return noun
+
+
+def _connect(element: ElementTree.Element) -> Relay:
+    connect = _Attributes(element)
+    action = connect.maybe("action")
+    connect.end()
+    nouns = list(element)
+    if len(nouns) != 1 or nouns[0].tag != "ConversationRelay":
+        raise TwimlRefused("<Connect> needs one <ConversationRelay>; nothing else is simulated")
+    attributes = _Attributes(nouns[0])
+    languages = ("transcriptionLanguage", "language", "ttsLanguage")
+    given = [found for name in languages if (found := attributes.maybe(name)) is not None]
+    relay = Relay(
+        url=attributes.word("url", ""),
+        action=action,
+        greeting=attributes.maybe("welcomeGreeting"),
+        greeting_interruptible=_hears_speech(attributes, "welcomeGreetingInterruptible"),
+        interruptible=_hears_speech(attributes, "interruptible"),
+        keys=attributes.flag("dtmfDetection", False),
+        tells_played="tokens-played" in attributes.word("events", "").split(),
+        language=given[0] if given else "en-US",
+        parameters=dict(_parameter(each) for each in nouns[0]),
+    )
+    attributes.end("profanityFilter", "reportInputDuringAgentSpeech", "voice", "hints", "debug")
+    return relay
+
+
+def _parameter(element: ElementTree.Element) -> tuple[str, str]:
+    if element.tag != "Parameter" or not {"name", "value"} <= element.attrib.keys():
+        raise TwimlRefused(
+            f"<ConversationRelay><{element.tag}> is not simulated: write <Parameter name value>"
+        )
+    return element.attrib["name"], element.attrib["value"]
+
+
+def _hears_speech(attributes: _Attributes, name: str) -> bool:
+    return attributes.word(name, "any") in ("any", "speech", "true")
+
+
+_VERBS: Final[Mapping[str, Callable[[ElementTree.Element], Verb]]] = {
+    "Say": _say,
+    "Pause": _pause,
+    "Gather": _gather,
+    "Redirect": _redirect,
+    "Hangup": _hangup,
+    "Dial": _dial,
+    "Connect": _connect,
+}

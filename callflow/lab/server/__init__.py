@@ -1,0 +1,1 @@
+"""The Redis-compatible server that the demo, the tests and `callflow up` start for themselves."""

@@ -1,0 +1,76 @@
+"""Danger to life in what was said, by words and symptoms in any of the three languages.
+
+Callers mix languages, and a wrong tag must not hide the word for fire; so every list is searched,
+whatever the call's language. What is found may only raise the urgency of a call: silence about a
+danger proves nothing, and a danger that was heard once is not over because it was denied later.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from callflow.call.facts import DANGERS
+from callflow.language.denial import affirmed
+from callflow.language.lexicon import Match, shipped
+from callflow.language.text import Heard, hear, heard_from
+
+_FILES: Final = ("danger_en", "danger_es", "danger_zh")
+_AROUND: Final = frozenset(("fire", "smoke", "water"))
+# Sections such as `not_violence` take words away from one danger alone: "hit her head".
+_NOT: Final = "not_"
+_MASK: Final = "-"
+# Stands where words were taken away: no cue holds it, and no denial reaches over it.
+_GONE: Final = "_"
+
+
+def dangers(text: str, language: str) -> frozenset[str]:
+    """Return the dangers (of DANGERS) that `text` reports; empty where it reports none.
+
+    `language` is not needed to understand the words and does not change the answer. A danger that
+    is denied ("no smoke"), supposed ("what if") or an exercise ("fire drill") is not reported.
+    """
+    del language
+    return frozenset(match.section for match in _reported(hear(text)))
+
+
+def spoken_of(heard: Heard) -> list[Match]:
+    """Return every mention of a danger, denied or not."""
+    return _mentioned(heard)[1]
+
+
+def denied(heard: Heard) -> bool:
+    """True when fire, smoke or water is denied and no danger reported: "there is no smoke".
+
+    That nobody is hurt says nothing about smoke.
+    """
+    heard, found = _mentioned(heard)
+    return any(m.section in _AROUND for m in found) and not affirmed(heard, found)
+
+
+def _reported(heard: Heard) -> list[Match]:
+    return affirmed(*_mentioned(heard))
+
+
+def _mentioned(heard: Heard) -> tuple[Heard, list[Match]]:
+    """The mentions, and the words without those that were taken away."""
+    lexicon = shipped(*_FILES)
+    found = lexicon.find(heard)
+    masks = [m for m in found if m.section == _MASK]
+    if masks:
+        heard = _without(heard, masks)
+        found = lexicon.find(heard)
+    not_so = [m for m in found if m.section.startswith(_NOT)]
+    mentioned = [
+        m
+        for m in found
+        if m.section in DANGERS
+        and not any(n.section == _NOT + m.section and n.start <= m.start < n.end for n in not_so)
+    ]
+    return heard, mentioned
+
+
+def _without(heard: Heard, masks: list[Match]) -> Heard:
+    tokens = list(heard.tokens)
+    for mask in masks:
+        tokens[mask.start : mask.end] = [_GONE] * (mask.end - mask.start)
+    return heard_from(tokens)

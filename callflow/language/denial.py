@@ -1,0 +1,143 @@
+"""Which words a denial takes back, in the three languages: "no smoke", "nobody is hurt", 没有烟.
+
+A denial reaches forward over small words to the first cue, and from a cue that it denied over "or"
+to the next. It ends with its clause, and before any word that is not small: "no he is bleeding"
+denies something else, and reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from callflow.language.lexicon import Match
+from callflow.language.text import MARKS, Heard, is_han, listed
+
+_REACH: Final = {
+    "no": "any sign signs of more real visible actual one smell sight kind sort such serious "
+    # Spanish
+    "hay veo huelo huele oigo es esta estan estamos estoy soy he ha hemos han se ve nos me le "
+    "tenemos tengo tiene tienen ningun ninguna nada de un una el la a nadie parece creo que haya "
+    "sea esta mas otro otra gente personas nadie mas siento sale entra voy vamos vaya quiero "
+    "queremos intentar intento intentamos tratar va van ir sido esten estan bien podemos puedo",
+    "not": "any anyone anybody anything is are was been being be a an the of it that see smell "
+    "hear feel have had has having got get getting think believe really seriously badly actually "
+    "even at all sign signs one person else going to trying try want need in like look looks "
+    "seem seems so yet too very that gonna planning smells smelling seeing feeling real badly "
+    "physically currently much",
+    "nobody": "is are was has been got have had else really seriously actually here in seems to be "
+    "the a lift elevator car inside even feels feeling looks badly at all with me us of anyone "
+    "trying going having",
+    "nadie": "esta ha se tiene hay mas ha sido le que este haya parece aqui dentro",
+    "sin": "nada de ningun ninguna que haya",
+    "没": "有人看到见闻听发现什么任何感觉得是太很在被明显特别谁受出怎大再多",
+    "不": "是会要想能太很在被再会打算准备用敢觉得看见到闻什么真的像",
+}
+_SAME: Final = {
+    "never": "not", "none": "nobody", "nothing": "nobody", "without": "no", "neither": "no",
+    "nor": "no", "ni": "no", "tampoco": "no", "ningun": "sin", "ninguna": "sin", "ninguno": "nadie",
+    "nada": "sin", "无": "没", "未": "没", "别": "不", "非": "不",
+}  # fmt: skip
+# What may come true is none of it: "what if there is a fire".
+_SUPPOSED: Final = (
+    ("if",), ("in", "case"), ("y", "si"), ("pasa", "si"), ("en", "caso"), ("por", "si"),
+    ("如", "果"), ("万", "一"), ("要", "是"), ("假", "如"), ("会", "不", "会"),
+)  # fmt: skip
+_REACH_SUPPOSED: Final = frozenset(
+    listed(
+        "there is was were are a an any the it i we he she they someone somebody something "
+        "gets get has have had starts of happens catches hay hubiera hubiese un una de hay "
+        "alguien me le se empieza fuera"
+    )
+) | set("有有人我们他她它发生突然再又是电梯里出现真的了")
+_THINKING: Final = frozenset(("think", "believe"))
+_AFTER_THINKING: Final = frozenset(listed("there is are it he she they we i anyone anybody am"))
+_JOINING: Final = frozenset(("or", "nor", "ni", "o", "u", "或", "者", "和", "跟", "也", "、"))
+# After "no" they begin a statement: "no we are stuck", 没有我们被困了.
+_SUBJECTS: Final = frozenset(listed("i we they he she it")) | set("我他她")
+# "No he sangrado" is Spanish; "no he collapsed" is English, and reports.
+_PARTICIPLES: Final = ("ado", "ido", "cho", "to")
+_MOST: Final = 7
+
+_REACHES: Final = {
+    word: frozenset(small) if is_han(word) else frozenset(small.split())
+    for word, small in _REACH.items()
+}
+
+
+def affirmed(heard: Heard, matches: Iterable[Match]) -> list[Match]:
+    """Return the matches that no denial and no supposition takes back."""
+    found = list(matches)
+    if not found:
+        return []
+    denied = denied_places(heard, found)
+    return [match for match in found if match.start not in denied]
+
+
+def denied_places(heard: Heard, matches: Iterable[Match]) -> set[int]:
+    """Return the tokens that a denial takes back, of `matches` and all that begin within them."""
+    ends: dict[int, int] = {}
+    inside: set[int] = set()
+    for match in matches:
+        ends[match.start] = max(ends.get(match.start, 0), match.end)
+        inside.update(range(match.start, match.end))
+    denied: set[int] = set()
+    for index, word in enumerate(heard.tokens):
+        reach = _REACHES.get(_SAME.get(word, word))
+        # 能不能 asks; it denies nothing.
+        asks = (
+            word == "不"
+            and index > 0
+            and heard.tokens[index - 1 : index + 2 : 2].count(heard.tokens[index - 1]) == 2
+        )
+        if reach is not None and index not in inside and not asks:
+            denied |= _walk(heard.tokens, index + 1, reach, ends)
+        for words in _SUPPOSED:
+            if word == words[0] and heard.tokens[index : index + len(words)] == words:
+                denied |= _walk(heard.tokens, index + len(words), _REACH_SUPPOSED, ends)
+    return denied
+
+
+def _walk(
+    tokens: tuple[str, ...], place: int, reach: frozenset[str], ends: dict[int, int]
+) -> set[int]:
+    denied: set[int] = set()
+    thinking = False
+    steps = 0
+    while place < len(tokens) and steps < _MOST:
+        word = tokens[place]
+        if place in ends:
+            if word in _SUBJECTS and not thinking and reach is not _REACH_SUPPOSED:
+                break
+            after = ends[place]
+            denied.update(range(place, after))
+            if after < len(tokens) and tokens[after] in _JOINING:
+                place, steps = after + 1, 0
+                continue
+            if after in ends and _is_listed(tokens, after, ends):
+                place, steps = after, 0
+                continue
+            break
+        if word in MARKS:
+            break
+        thinking = thinking or word in _THINKING
+        if (
+            word == "he"
+            and reach is _REACHES["no"]
+            and not "".join(tokens[place + 1 : place + 2]).endswith(_PARTICIPLES)
+        ):
+            break
+        if word not in reach and not (thinking and word in _AFTER_THINKING):
+            break
+        place += 1
+        steps += 1
+    return denied
+
+
+def _is_listed(tokens: tuple[str, ...], place: int, ends: dict[int, int]) -> bool:
+    """True when cue follows cue up to an "or": "no smoke fire or water"."""
+    while place in ends:
+        place = ends[place]
+        if place < len(tokens) and tokens[place] in _JOINING:
+            return True
+    return False

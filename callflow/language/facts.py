@@ -1,0 +1,188 @@
+"""The facts about themselves and their lift that a caller's words tell, and nothing else.
+
+What is supposed, asked, or told of another day is left out before anything is read. A plain "no"
+or "three" is read as the answer to the question that was asked last.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from callflow.call.facts import DANGERS, VULNERABLE
+from callflow.language.allclear import all_clear
+from callflow.language.answers import plain_answer
+from callflow.language.danger import dangers, denied, spoken_of
+from callflow.language.denial import denied_places
+from callflow.language.lexicon import Match, shipped
+from callflow.language.people import people
+from callflow.language.phone import phone_number
+from callflow.language.places import floor, lift_id, name
+from callflow.language.statements import stated
+from callflow.language.text import Heard, hear, listed
+
+INJURIES: Final = (
+    "unconscious", "breathing", "chest", "seizure", "bleeding", "crushed", "head", "fracture",
+    "labour", "burn", "sick", "pain",
+)  # fmt: skip
+"""What `injury` may say, the gravest first."""
+
+_COUNTING: Final = frozenset(("ask_count", "ask_how_many", "ask_breathe"))
+_HURTING: Final = frozenset(
+    ("ask_injury", "ask_injured", "ask_hurt", "ask_hurt_yes_no", "ask_safe", "ask_one_voice")
+)
+_WHERE_TO_CALL: Final = frozenset(("ask_callback", "ask_reporter"))
+_NAMING: Final = frozenset((*_WHERE_TO_CALL, "ask_name", "ask_who"))
+_FLOOR: Final = frozenset(("ask_floor", "ask_landing", "ask_going_down"))
+_DANGER: Final = frozenset(("ask_danger", "ask_smoke_yes_no"))
+# The question, the fact, and what "yes" and "no" say of it; None: nothing.
+_ANSWERED: Final[dict[str, tuple[str, Any, Any]]] = {
+    **dict.fromkeys(_HURTING, ("injured", True, False)),
+    **dict.fromkeys(_DANGER, ("danger", None, [])),
+    "ask_inside": ("inside", True, False),
+    "ask_in_lift_yes_no": ("inside", True, False),
+    "ask_lights": ("lights", True, False),
+    "ask_light": ("lights", True, False),
+    "ask_doors": ("doors_open", True, False),
+    "ask_step_out": ("doors_open", True, None),
+    "ask_vulnerable": ("vulnerable", None, []),
+    "ask_with": ("people", None, 1),
+    "ask_empty": ("people", 0, None),
+    "ask_location": ("location_confirmed", True, False),
+    "confirm_location": ("location_confirmed", True, False),
+}
+# What is a denial, an answer, or no statement of its own; a denial before it takes nothing back.
+_WORDED: Final = frozenset(
+    listed(
+        "hurt_no trapped_no lights_no doors_no place_wrong outside hedged fine calm limb "
+        "callback somebody_else"
+    )
+)
+_SHORT: Final = 8
+_ENDS: Final = ((), (",",), ("?",))
+# What tells of something else when another fact was asked about.
+_TELLING: Final = frozenset(("lights", "lights_no", "doors", "doors_no"))
+_ABOUT: Final = {
+    "injured": frozenset(("hurt", "medical", "limb", "violence")),
+    "danger": frozenset((*DANGERS, "hurt")),
+    "lights": frozenset(("lights", "lights_no")),
+    "doors_open": frozenset(("doors", "doors_no", "forcing_doors")),
+}
+_FLAGS: Final = (
+    ("lights", "lights", "lights_no"),
+    ("doors_open", "doors", "doors_no"),
+    ("location_confirmed", "place_ok", "place_wrong"),
+    ("inside", "inside", "outside"),
+    ("trapped", "trapped", "trapped_no"),
+)
+
+
+def learn(text: str, language: str, asked: str | None) -> dict[str, Any]:
+    """Return what `text` tells, by the keys of `callflow.call.facts.CALLER_FACTS`.
+
+    `asked` is the id of the question that was asked last (`ask_count`). Empty where nothing is
+    told; a list of no words answers that there is none. The words of all three languages count,
+    whatever `language`.
+    """
+    heard = stated(hear(text))
+    learned: dict[str, Any] = {}
+    if heard.tokens:
+        states = shipped("states").find(heard)
+        learned = _answered(heard, states, asked)
+        hurt_only = learned.get("injured") is True and len(heard.tokens) <= _SHORT
+        denied_at = denied_places(heard, [m for m in states if m.section not in _WORDED])
+        learned |= _flags(states, denied_at)
+        learned |= _health(states, denied_at, asked)
+        learned |= _values(heard, states, asked)
+        if hurt_only:
+            learned.pop("people", None)  # "yes two of us" counts who is hurt
+    if all_clear(text):
+        learned |= {"trapped": False, "inside": False}
+    if found := sorted(dangers(text, language)):
+        learned["danger"] = found
+    return learned
+
+
+def _values(heard: Heard, states: list[Match], asked: str | None) -> dict[str, Any]:
+    announced = any(m.section == "callback" for m in states)
+    number = phone_number(heard, announced or asked in _WHERE_TO_CALL)
+    values: dict[str, Any] = {
+        "people": people(heard, asked in _COUNTING),
+        "floor": floor(heard, asked in _FLOOR),
+        "callback_number": number,
+        "lift_id": None if number else lift_id(heard, asked == "ask_lift_id"),
+        "name": name(heard, asked in _NAMING),
+    }
+    return {fact: value for fact, value in values.items() if value is not None}
+
+
+def _answered(heard: Heard, said: list[Match], asked: str | None) -> dict[str, Any]:
+    """What a plain yes or no says; a doubt says nothing."""
+    if asked not in _ANSWERED or any(m.section == "hedged" for m in said):
+        return {}
+    fact, yes, no = _ANSWERED[asked]
+    answer = plain_answer(heard, fact, _elsewhere(heard, said, fact))
+    if answer is None:
+        well = _is_well(heard, said) if fact == "injured" else fact == "danger" and denied(heard)
+        answer = False if well else None
+    value = None if answer is None else (yes if answer else no)
+    return {} if value is None else {fact: value}
+
+
+def _elsewhere(heard: Heard, said: list[Match], fact: str) -> set[int]:
+    """The tokens that tell of other things than `fact`; who is where and with whom fits any."""
+    own = _ABOUT.get(fact, frozenset())
+    told = [m for m in said if m.section in _TELLING or m.section.startswith("hurt:")]
+    return {
+        m.start
+        for m in (*told, *spoken_of(heard))
+        if m.section not in own and m.section.split(":")[0] not in own
+    }
+
+
+def _is_well(heard: Heard, said: list[Match]) -> bool:
+    """True for "i am okay thanks" and a calm word alone: "okay there is smoke" is none."""
+    tokens = heard.tokens
+    return any(
+        (m.section == "fine" and m.start <= 2)
+        or (m.section == "calm" and m.start <= 2 and tokens[m.end : m.end + 1] in _ENDS)
+        for m in said
+    )
+
+
+def _flags(states: list[Match], denied: set[int]) -> dict[str, bool]:
+    """Flags by what was said last; what denies a state outright is worded in the lexicon."""
+    found: dict[str, bool] = {}
+    limbs = [m for m in states if m.section == "limb"]
+    sections = {m.section for m in states}
+    if "inside_bare" in sections and not sections & {"outside", "inside", "somebody_else"}:
+        found["inside"] = True
+    for fact, yes, no in _FLAGS:
+        last = -1
+        for match in states:
+            if match.section not in (yes, no) or any(
+                fact == "trapped" and limb.start <= match.start < limb.end for limb in limbs
+            ):
+                continue
+            if match.section == yes and match.start in denied and fact in ("doors_open", "lights"):
+                continue
+            if match.end > last or match.section == no:
+                last = match.end
+                found[fact] = (match.section == yes) and match.start not in denied
+    if "outside" in sections:
+        found["inside"] = False
+    return found
+
+
+def _health(states: list[Match], denied: set[int], asked: str | None) -> dict[str, Any]:
+    learned: dict[str, Any] = {}
+    hurts = [m for m in states if m.section.startswith("hurt:")]
+    kinds = {m.section.removeprefix("hurt:") for m in hurts if m.start not in denied}
+    if kinds:
+        learned["injured"] = True
+        learned["injury"] = next(kind for kind in INJURIES if kind in kinds)
+    elif hurts or any(m.section == "hurt_no" for m in states):
+        learned["injured"] = False
+    weak = {m.section for m in states if m.section in VULNERABLE and m.start not in denied}
+    if weak or (asked == "ask_vulnerable" and any(m.section in VULNERABLE for m in states)):
+        learned["vulnerable"] = sorted(weak)  # none: they denied whom they named
+    return learned

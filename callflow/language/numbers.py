@@ -1,0 +1,156 @@
+"""Numbers as people say them: digits, English and Spanish words, Chinese characters.
+
+Where a speaker corrects a number ("two no three"), the later one stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from callflow.language.text import Heard, heard_from, is_han, listed
+
+_EN: Final = listed(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+)
+_ES: Final = listed(
+    "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince "
+    "dieciseis diecisiete dieciocho diecinueve veinte veintiuno veintidos veintitres "
+    "veinticuatro veinticinco veintiseis veintisiete veintiocho veintinueve"
+)
+_EN_TENS: Final = listed("twenty thirty forty fifty sixty seventy eighty ninety")
+_ES_TENS: Final = listed("treinta cuarenta cincuenta sesenta setenta ochenta noventa")
+SMALL: Final[dict[str, int]] = {
+    **{word: value for value, word in enumerate(_EN)},
+    **{word: value for value, word in enumerate(_ES)},
+    "un": 1, "una": 1, "veintiun": 21,
+}  # fmt: skip
+"""Words for numbers below thirty."""
+TENS: Final[dict[str, int]] = {
+    **{word: 20 + 10 * place for place, word in enumerate(_EN_TENS)},
+    **{word: 30 + 10 * place for place, word in enumerate(_ES_TENS)},
+}
+HAN: Final[dict[str, int]] = {
+    **{word: value for value, word in enumerate("零一二三四五六七八九")},
+    "〇": 0, "两": 2, "俩": 2, "仨": 3, "幺": 1, "叁": 3,
+}  # fmt: skip
+ORDINALS: Final[dict[str, int]] = {
+    **{
+        word: value
+        for value, word in enumerate(
+            listed(
+                "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+                "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth "
+                "twentieth"
+            ),
+            1,
+        )
+    },
+    **{
+        word[:-1] + ending: value
+        for value, word in enumerate(
+            listed("primero segundo tercero cuarto quinto sexto septimo octavo noveno decimo"), 1
+        )
+        for ending in "oa"
+    },
+    "primer": 1, "tercer": 3, "undecimo": 11, "duodecimo": 12, "bajo": 0,
+}  # fmt: skip
+"""Words for places in a row; "bajo" is the ground floor of a Spanish house."""
+
+_CORRECTIONS: Final = frozenset(
+    listed(
+        "no sorry wait actually rather mean meant i make that correction oops hang on not "
+        "perdon digo bueno espera mejor dicho quiero decir miento perdone there is are were "
+        "it we somos son hay des well ay"
+    )
+) | set("不对是应该错了啊说抱歉等")
+_CORRECTING: Final = frozenset(
+    listed("no sorry wait actually rather mean correction oops perdon digo miento mejor")
+) | set("不错")
+_UNITS: Final = frozenset(listed("people of us persons personas gente guys 个 人 位 floor th"))
+_MOST_BETWEEN: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in speech: its value, and the tokens `start` to `end` (exclusive)."""
+
+    value: int
+    start: int
+    end: int
+
+
+def number_at(tokens: tuple[str, ...], start: int) -> Number | None:
+    """Return the number that begins at `start`, the longest one; None where there is none."""
+    word = tokens[start] if start < len(tokens) else ""
+    after = tokens[start + 1] if start + 1 < len(tokens) else ""
+    if word.isascii() and word.isdigit():
+        return Number(int(word), start, start + 1) if len(word) <= 6 else None
+    if is_han(word):
+        return _han_at(tokens, start)
+    if word in TENS:
+        if after == "y" and SMALL.get(_get(tokens, start + 2), 99) < 10:
+            return Number(TENS[word] + SMALL[tokens[start + 2]], start, start + 3)
+        if 0 < SMALL.get(after, 0) < 10 and after in _EN:
+            return Number(TENS[word] + SMALL[after], start, start + 2)
+        return Number(TENS[word], start, start + 1)
+    if word in ("un", "una") and number_at(tokens, start + 1) is not None:
+        return None  # "pone un cuatro"
+    if word in ("couple", "par"):
+        return Number(2, start, start + 1)
+    return Number(SMALL[word], start, start + 1) if word in SMALL else None
+
+
+def numbers(tokens: tuple[str, ...]) -> list[Number]:
+    """Return all numbers, in the order of speech; none within another."""
+    found: list[Number] = []
+    place = 0
+    while place < len(tokens):
+        number = number_at(tokens, place)
+        if number is None:
+            place += 1
+        else:
+            found.append(number)
+            place = number.end
+    return found
+
+
+def corrected(heard: Heard) -> Heard:
+    """Return speech without the numbers that the speaker took back, and their excuses."""
+    tokens = heard.tokens
+    found = numbers(tokens)
+    gone: set[int] = set()
+    for first, second in pairwise(found):
+        between = range(first.end, second.start)
+        words = [tokens[place] for place in between]
+        excuses = [word for word in words if word not in _UNITS and word != ","]
+        if (
+            words
+            and len(words) <= _MOST_BETWEEN
+            and all(word in _CORRECTIONS for word in excuses)
+            and any(word in _CORRECTING for word in excuses)
+        ):
+            gone.update(range(first.start, second.start))
+    if not gone:
+        return heard
+    return heard_from([token for place, token in enumerate(tokens) if place not in gone])
+
+
+def _get(tokens: tuple[str, ...], place: int) -> str:
+    return tokens[place] if place < len(tokens) else ""
+
+
+def _han_at(tokens: tuple[str, ...], start: int) -> Number | None:
+    """Chinese numbers up to ninety-nine: 三, 十二, 二十, 二十三."""
+    place, value, seen_ten = start, 0, False
+    if tokens[place] in HAN:
+        value, place = HAN[tokens[place]], place + 1
+    elif tokens[place] != "十":
+        return None
+    if _get(tokens, place) == "十":
+        value, place, seen_ten = (value or 1) * 10, place + 1, True
+    if seen_ten and 0 < HAN.get(_get(tokens, place), 0) < 10:
+        value, place = value + HAN[tokens[place]], place + 1
+    return Number(value, start, place)

@@ -1,0 +1,299 @@
+"""Takes names and telephone numbers out of what was said, in all three languages.
+
+What is taken out too much costs a reader a word; what is left in costs a caller their privacy. So
+six digits in a row are a number, however they were said, and a name that was told once is one
+wherever it stands.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from callflow.language.introductions import (
+    HAN_TITLES,
+    PARTICLES,
+    introduced,
+    introduced_in,
+)
+from callflow.language.phone import digits_at
+from callflow.language.places import name
+from callflow.language.text import hear, is_han, listed
+
+NUMBER: Final = "[number]"
+NAME: Final = "[name]"
+
+_LEAST: Final = 6
+"""Digits of a number. Floors, times and numbers of lifts have fewer."""
+_LEAST_KNOWN: Final = 3
+"""Digits of a part of a number that the call is known to hold."""
+
+_TOKEN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3400-\u4dbf\u4e00-\u9fff]+")
+_BETWEEN = re.compile(r"[\s.,;:、，。·…()\[\]/+\-–—]*")
+_LINKS: Final = frozenset(
+    listed(
+        "and y then luego again plus no sorry wait actually correction oops i mean perdon digo "
+        "um uh uhm er erm eh em mas the number 不 错 是 嗯 呃 啊 加 然 后"
+    )
+)
+_MOST_LINKS: Final = 3
+_ASKED = re.compile(
+    r"\bname\b|\bnombre\b|llama|who am i speaking|con quién|姓|名字|称呼|叫什么", re.I
+)
+"""Words of a question for a name: the answer may be the name alone."""
+
+_PEOPLE_OF: Final = frozenset(("by", "who", "asked_by"))
+_NAMES_OF: Final = _PEOPLE_OF | {"name"}
+_NUMBERS_OF: Final = frozenset(("callback_number", "number", "telephone", "address"))
+_OURS: Final = frozenset(
+    listed(
+        "assigned_worker at call_sid claim event id kind leg language line lift_id request ring "
+        "retrieved_sop_chunks site sop_step teller timings versions chain worker scenario_type "
+        "open_scenarios outcome call_state handling urgency hash before mac hurry role lang"
+    )
+)
+"""Keys of what callflow itself has written: no words of people, and digits that are no numbers.
+What people did may stand under the same key (`acts.urgency`): that is looked into."""
+_OURS_WHOLE: Final = frozenset(("retrieved_sop_chunks", "versions", "timings", "chain"))
+"""The same with all that is in them: procedures, models, hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one call is known to hold that is private: names, and digits of telephone numbers."""
+
+    names: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+
+
+def digits_said(text: str) -> list[str]:
+    """Every row of digits in `text`, written or spoken, in the order of speech."""
+    return ["".join(one.digits for one in run) for run in _runs(_tokens(text))]
+
+
+def told_in(record: Mapping[str, Any]) -> Told:
+    """What the names and numbers of a call are, by its record with `conversation_thread`."""
+    facts = {**_mapping(record.get("facts")), **_mapping(record.get("recorded"))}
+    names = {str(facts["name"])} if facts.get("name") else set()
+    names |= {*_people(record), *introduced_in(record)}
+    numbers = {_only_digits(str(facts.get("callback_number") or ""))}
+    asked = False
+    for entry in record.get("conversation_thread") or ():
+        text = str(entry.get("text") or "")
+        if entry.get("role") == "agent":
+            asked = _ASKED.search(text) is not None
+            continue
+        found = name(hear(text), asked)
+        if found is not None:
+            names.add(found)
+        names |= introduced(text)
+        numbers |= {run for run in digits_said(text) if len(run) >= _LEAST}
+        numbers.add(_only_digits(str(entry.get("digits") or "")))
+    thread = [*(record.get("conversation_thread") or ())]
+    for row in _keyed(thread):
+        numbers.add("".join(_digits_of(thread[place]) for place in row))
+    return Told(frozenset(names), frozenset(one for one in numbers if len(one) >= _LEAST))
+
+
+def _people(value: Any, key: str = "") -> Iterator[str]:
+    """The names of people of ours, wherever the record says who did something."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from () if name in _OURS_WHOLE else _people(one, name)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _people(one, key)
+    elif key in _PEOPLE_OF and isinstance(value, str) and len(value) > 1:
+        yield value
+
+
+def redacted(value: Any, told: Told) -> Any:
+    """`value` (as JSON has it) without names and numbers: in every text but those that callflow
+    itself has written. Numbers, flags and times stay."""
+    if isinstance(value, str):
+        return redacted_text(value, told)
+    if isinstance(value, Mapping):
+        return {key: _redacted_at(key, one, told) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted(one, told) for one in value]
+    return value
+
+
+def _redacted_at(key: str, value: Any, told: Told) -> Any:
+    if value is None or key in _OURS_WHOLE:
+        return value
+    if key in _OURS:
+        return _ours(value, told)
+    if key in _NAMES_OF:
+        return NAME
+    if key in _NUMBERS_OF:
+        return NUMBER
+    if key == "digits":
+        return NUMBER if _is_number(str(value), told) else value
+    if key == "conversation_thread" and isinstance(value, list | tuple):
+        return _thread(value, told)
+    return redacted(value, told)
+
+
+def _ours(value: Any, told: Told) -> Any:
+    """What stands as it is under a key of ours; not what people did."""
+    if isinstance(value, list | tuple):
+        return [_ours(one, told) for one in value]
+    return redacted(value, told) if isinstance(value, Mapping) else value
+
+
+def _thread(thread: Sequence[Any], told: Told) -> list[Any]:
+    """The same of what was said, where keys of one number may each be in a turn of their own."""
+    shown: list[Any] = [redacted(entry, told) for entry in thread]
+    # A number that was keyed at once is one by itself, and what follows it is another answer.
+    short = {place for row in _keyed(thread) for place in row}
+    short -= {place for place in short if len(_digits_of(thread[place])) >= _LEAST}
+    for row in _keyed(thread, short):
+        if sum(len(_digits_of(thread[place])) for place in row) >= _LEAST:
+            for place in row:
+                shown[place] = {**shown[place], "digits": NUMBER}
+    return shown
+
+
+def _keyed(thread: Sequence[Any], among: Container[int] | None = None) -> Iterator[list[int]]:
+    """Places in a thread at which keys were pressed, one row after the other; `among` these alone.
+
+    A relay tells of each key in a turn of its own. Replies and silence stand between them; words of
+    the caller, and keys that are left out, end a row.
+    """
+    row: list[int] = []
+    for place, entry in enumerate(thread):
+        if entry.get("role") != "caller":
+            continue
+        if entry.get("digits") and (among is None or place in among):
+            row.append(place)
+        elif entry.get("digits") or str(entry.get("text") or "").strip():
+            yield row
+            row = []
+    yield row
+
+
+def _digits_of(entry: Mapping[str, Any]) -> str:
+    return _only_digits(str(entry.get("digits") or ""))
+
+
+def _is_number(keys: str, told: Told) -> bool:
+    digits = _only_digits(keys)
+    part = len(digits) >= _LEAST_KNOWN and any(digits in number for number in told.numbers)
+    return len(keys) >= _LEAST or part
+
+
+def redacted_text(text: str, told: Told) -> str:
+    """`text` with `[number]` and `[name]` in place of them."""
+    tokens = _tokens(text)
+    cuts = [*_numbers(tokens, told), *_named(tokens, told)]
+    cuts.sort(key=lambda cut: (cut[0], -cut[1]))  # In full, rather than word by word.
+    parts, place = [], 0
+    for start, end, word in cuts:
+        if start >= place:
+            parts += [text[place:start], word]
+            place = end
+    return "".join([*parts, text[place:]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A word or a Chinese character: as it is compared, and where it stands."""
+
+    word: str
+    begin: int
+    """`start`, or where a plus or a bracket before it is"""
+    start: int
+    end: int
+    touches: bool
+    """nothing but what may stand within a number is between it and the one before"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Digits:
+    """Digits that were said, and where."""
+
+    digits: str
+    begin: int
+    end: int
+
+
+def _tokens(text: str) -> list[_Token]:
+    found: list[_Token] = []
+    end = 0
+    for match in _TOKEN.finditer(text):
+        touches = _BETWEEN.fullmatch(text, end, match.start()) is not None
+        begin = end + len(text[end : match.start()].rstrip("+("))
+        found.append(_Token(_folded(match[0]), begin, match.start(), match.end(), touches))
+        end = match.end()
+    return found
+
+
+def _folded(word: str) -> str:
+    plain = unicodedata.normalize("NFKD", word.lower())
+    return "".join(char for char in plain if not unicodedata.combining(char))
+
+
+def _runs(tokens: Sequence[_Token]) -> Iterator[list[_Digits]]:
+    """Digits in a row, with a few words between them at most that people say within a number."""
+    words = tuple(token.word for token in tokens)
+    run: list[_Digits] = []
+    place, links = 0, 0
+    while place < len(tokens):
+        digits, used = digits_at(words, place)
+        if run and (not tokens[place].touches or (not used and links == _MOST_LINKS)):
+            yield run
+            run, links = [], 0
+        if used:
+            last = tokens[place + used - 1]
+            run.append(_Digits(digits, tokens[place].begin, last.end))
+            links = 0
+        elif run and words[place] in _LINKS:
+            links += 1
+        elif run:
+            yield run
+            run, links = [], 0
+        place += max(used, 1)
+    if run:
+        yield run
+
+
+def _numbers(tokens: Sequence[_Token], told: Told) -> Iterator[tuple[int, int, str]]:
+    for run in _runs(tokens):
+        digits = "".join(one.digits for one in run)
+        part = len(digits) >= _LEAST_KNOWN and any(digits in number for number in told.numbers)
+        if len(digits) >= _LEAST or part:
+            yield run[0].begin, run[-1].end, NUMBER
+
+
+def _named(tokens: Sequence[_Token], told: Told) -> Iterator[tuple[int, int, str]]:
+    words = [token.word for token in tokens]
+    for said in _ways(told.names):
+        for place in range(len(words) - len(said) + 1):
+            if words[place : place + len(said)] == said:
+                yield tokens[place].start, tokens[place + len(said) - 1].end, NAME
+
+
+def _ways(names: Iterable[str]) -> Iterator[list[str]]:
+    """How a name may be said again: in full, and each word of it; of a Chinese one, its end."""
+    for one in names:
+        words = [token.word for token in _tokens(one)]
+        if not words:
+            continue
+        yield words
+        if is_han(words[0]):
+            if len(words) > 2 and not one.endswith(HAN_TITLES):
+                yield words[1:]
+        else:
+            yield from ([word] for word in words if len(word) > 1 and word not in PARTICLES)
+
+
+def _only_digits(text: str) -> str:
+    return re.sub(r"\D", "", unicodedata.normalize("NFKC", text))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

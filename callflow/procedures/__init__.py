@@ -1,0 +1,1 @@
+"""Standard operating procedures: the documents, their parser, and the library that holds them."""

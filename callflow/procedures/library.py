@@ -1,0 +1,164 @@
+"""All procedures of this process: the shipped ones, then those of the operator's own folder.
+
+A document of the operator's replaces the shipped one of the same id; a sentence in the operator's
+`_common.md` replaces the shared phrase of the same id in every document that uses it; what callers
+say (`*.callers.md`) is added to ours. A folder with one bad file is not loaded at all.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from callflow.errors import SopError
+from callflow.procedures.callers import Said, belongs_to, joined, parse_callers
+from callflow.procedures.document import Shared, SopDocument, parse_document, parse_shared
+from callflow.procedures.protocols import DEFAULT_SCENARIO
+from callflow.procedures.source import did_you_mean
+
+SHARED_FILE: Final = "_common.md"
+_NOT_PROCEDURES: Final = ("readme.md", SHARED_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class SopLibrary:
+    """Documents by scenario id; never changed once loaded, so it may be shared by threads."""
+
+    documents: Mapping[str, SopDocument]
+
+    @classmethod
+    def load(cls, own_dir: Path | None = None) -> SopLibrary:
+        """Read the shipped documents and those in `own_dir` (`*.md`; what is hidden is left alone).
+
+        Raises SopError for the first thing that is wrong in any of them, or with line 1 when
+        `own_dir` is no folder that can be read or an entry `*.md` of it is no file that can be.
+        """
+        shipped = dict(_shipped_files())
+        own = dict(_own_files(own_dir)) if own_dir else {}
+        shared = _shared(shipped, own)
+        documents = _documents(shipped, shared)
+        documents.update(_documents(own, shared))
+        return cls(_with_callers(documents, shipped, own))
+
+    def document(self, scenario: str) -> SopDocument:
+        """Return the document of `scenario`, or the default one where there is none.
+
+        A call may outlive the release that knew its scenario: it is still answered.
+        """
+        return self.documents.get(scenario) or self.documents[DEFAULT_SCENARIO]
+
+
+def check(folder: Path) -> list[SopError]:
+    """Return what is wrong in an operator's folder, one problem for each file, in file order."""
+    try:
+        own, shipped = dict(_own_files(folder)), dict(_shipped_files())
+        shared = _shared(shipped, own)
+    except SopError as error:
+        return [error]
+    problems: list[SopError] = []
+    seen: dict[str, Path] = {}
+    for path, data in _procedures(own):
+        try:
+            _add(seen, parse_document(path, data, shared))
+        except SopError as error:
+            problems.append(error)
+    # What a damaged document is called is no fault of the file beside it.
+    named = {path.stem for path, _ in _procedures(own)}
+    known = {*seen, *named, *_documents(shipped, shared)}
+    for path, data in own.items():
+        try:
+            _callers_of(path, data, known)
+        except SopError as error:
+            problems.append(error)
+    return sorted(problems, key=lambda problem: problem.path)
+
+
+def _shipped_files() -> Iterator[tuple[Path, bytes]]:
+    folder = files("callflow.procedures").joinpath("sops")
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".md"):
+            yield Path(str(entry)), entry.read_bytes()
+
+
+def _own_files(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise SopError(folder, 1, f"no folder of procedures ({error.strerror})") from error
+    for path in entries:
+        if path.suffix.lower() == ".md" and not path.name.startswith("."):
+            yield path, _read(path)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        # Asked before it is opened: to open a named pipe would wait for a writer for ever.
+        if stat.S_ISREG(path.stat().st_mode):
+            return path.read_bytes()
+    except OSError as error:
+        reason = f"cannot be read ({error.strerror}); repair it, or take it out of the folder"
+        raise SopError(path, 1, reason) from error
+    raise SopError(path, 1, "not a regular file; rename it, or take it out of the folder")
+
+
+def _procedures(found: Mapping[Path, bytes]) -> Iterator[tuple[Path, bytes]]:
+    for path, data in found.items():
+        if path.name.lower() not in _NOT_PROCEDURES and belongs_to(path) is None:
+            yield path, data
+
+
+def _with_callers(
+    documents: Mapping[str, SopDocument], *folders: Mapping[Path, bytes]
+) -> dict[str, SopDocument]:
+    """The documents with what callers say in the files beside them, of all folders."""
+    said: dict[str, Said] = {}
+    for found in folders:
+        for path, data in found.items():
+            for scenario, more in _callers_of(path, data, documents).items():
+                said[scenario] = joined(said.get(scenario, {}), more)
+    return {
+        name: replace(document, examples=joined(document.examples, said.get(name, {})))
+        for name, document in documents.items()
+    }
+
+
+def _callers_of(path: Path, data: bytes, scenarios: Collection[str]) -> dict[str, Said]:
+    """What callers say, by the scenario it is about; empty for a file of another kind."""
+    scenario = belongs_to(path)
+    if scenario is None:
+        return {}
+    if scenario not in scenarios:
+        near = did_you_mean(scenario, sorted(scenarios))
+        raise SopError(path, 1, f"there is no procedure {scenario!r}{near}")
+    return {scenario: parse_callers(path, data)}
+
+
+def _shared(*folders: Mapping[Path, bytes]) -> Shared:
+    shared = Shared()
+    for found in folders:
+        for path, data in found.items():
+            if path.name.lower() == SHARED_FILE:
+                shared = parse_shared(path, data, shared)
+    return shared
+
+
+def _documents(found: Mapping[Path, bytes], shared: Shared) -> dict[str, SopDocument]:
+    documents: dict[str, SopDocument] = {}
+    seen: dict[str, Path] = {}
+    for path, data in _procedures(found):
+        document = parse_document(path, data, shared)
+        _add(seen, document)
+        documents[document.id] = document
+    return documents
+
+
+def _add(seen: dict[str, Path], document: SopDocument) -> None:
+    first = seen.setdefault(document.id, document.path)
+    if first != document.path:
+        line = document.id_line
+        reason = f"scenario {document.id} is also in {first.name}; keep one file or change the id"
+        raise SopError(document.path, line, reason)

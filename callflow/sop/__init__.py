@@ -1,1 +1,0 @@
-"""Standard operating procedures: the documents, and how a turn finds its scenario and chunks."""

@@ -1,0 +1,172 @@
+"""Reads what the caller has just said: language, facts, scenarios, and the procedures for them.
+
+Everything that it finds is kept in the record, so that a worker which takes the turn over need not
+read the words again, and answers from the same procedures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from callflow.call.facts import merged
+from callflow.call.record import CallRecord, SopChunk
+from callflow.call.urgency import Urgency
+from callflow.language.allclear import all_clear
+from callflow.language.danger import dangers
+from callflow.language.facts import learn
+from callflow.language.language import asked_for, detect
+from callflow.language.preload import preload
+from callflow.procedures.protocols import Engine, Hit, Retriever, primary_language
+from callflow.procedures.triage import Signs, Triage, grounds, procedures, triage
+
+NEAR: Final = 3
+"""So many procedures are looked for that are near to the words, beside what the call is about."""
+
+
+HURT: Final = "ask_injury"
+"""Who says yes to this has told a danger, in however few words."""
+
+FOREIGN: Final = "language_barrier"
+"""What a call is not about that goes on in the language which the caller wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """What one utterance changes in the record of its call."""
+
+    turn: int
+    language: str
+    triage: Triage
+    grounds: Mapping[str, Urgency]
+    facts: Mapping[str, Any]
+    chunks: tuple[SopChunk, ...]
+
+    def of(self, record: CallRecord) -> CallRecord:
+        """The record with it."""
+        moved = self.triage.scenario != record.scenario_type
+        return record.model_copy(
+            update={
+                "understood": self.turn,
+                "language": self.language,
+                "scenario_type": self.triage.scenario,
+                "open_scenarios": self.triage.open,
+                "urgency": self.triage.urgency,
+                "grounds": dict(self.grounds),
+                "facts": dict(self.facts),
+                "retrieved_sop_chunks": self.chunks,
+                "sop_step": 0 if moved else record.sop_step,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension:
+    """Understands utterances. `engine`: gives the newest procedures and what finds them."""
+
+    engine: Callable[[], Engine]
+
+    def __post_init__(self) -> None:
+        """Read the lexicons now: the first caller does not wait for them."""
+        preload()
+
+    def read(self, record: CallRecord) -> Understood:
+        """What the oldest utterance changes that is not answered yet. Pure: read twice, it says
+        the same, for the same documents."""
+        engine = self.engine()
+        turn = record.answered + 1
+        said = record.said(turn, "caller") or ""
+        language = asked_for(said) or detect(said, primary_language(record.language))
+        if primary_language(record.language) == language:
+            language = record.language
+        question = asked(record)
+        learned = learn(said, primary_language(language), question)
+        heard = signs(engine, said, language)
+        if question == HURT and learned.get("injured") is True:
+            heard = replace(heard, told=frozenset({"medical"}))
+        if language != record.language:
+            heard = _without(heard, FOREIGN)
+        found = triage(heard, Triage.of(record), engine.urgencies)
+        chunks = _chunks(engine.retriever, said, language, found, record)
+        facts = merged(record.facts, learned)
+        speaks = grounds(found, facts.get("danger", ()), engine.urgencies)
+        return Understood(turn, language, found, speaks, facts, chunks)
+
+
+def signs(engine: Engine, said: str, language: str) -> Signs:
+    """What the words say of themselves, whatever the call was about before."""
+    return Signs(
+        scored=engine.classifier.score(said, language),
+        dangers=dangers(said, primary_language(language)),
+        released=all_clear(said),
+        silent=not any(letter.isalnum() for letter in said),
+    )
+
+
+def _without(heard: Signs, scenario: str) -> Signs:
+    likely = tuple(each for each in heard.scored.likely if each[0] != scenario)
+    return replace(heard, scored=replace(heard.scored, likely=likely))
+
+
+def _chunks(
+    retriever: Retriever, said: str, language: str, found: Triage, record: CallRecord
+) -> tuple[SopChunk, ...]:
+    """The whole procedures of what the call is about, then what is near to the words.
+
+    A procedure that the call has begun with stays as it is, sentence for sentence, whatever the
+    operator has changed since.
+    """
+    wanted = procedures(found)
+    prior = {name: 1.0 / place for place, name in enumerate(wanted, start=1)}
+    hits = retriever.search(said, language, NEAR, prior)
+    chunks: list[SopChunk] = []
+    for name in wanted:
+        chunks += _procedure(retriever, name, language, record.retrieved_sop_chunks)
+    for hit in hits:
+        if hit.scenario not in wanted:
+            chunks += _aside(retriever.chunks(hit.scenario, language))
+    return _scored(chunks, hits)
+
+
+def _procedure(
+    retriever: Retriever, scenario: str, language: str, kept: Sequence[SopChunk]
+) -> tuple[SopChunk, ...]:
+    """The procedure as the call has it, or as it is now: at first, and in a new language."""
+    own = tuple(chunk for chunk in kept if chunk.sop == scenario and not chunk.aside)
+    fresh = retriever.chunks(scenario, language)
+    same = {chunk.language for chunk in own} == {chunk.language for chunk in fresh}
+    return own if own and same else fresh
+
+
+def asked(record: CallRecord) -> str | None:
+    """The question that the last reply ended with: its id, None when it was none of a procedure."""
+    replies = [e for e in record.conversation_thread if e.role == "agent" and e.turn > 0]
+    if not replies:
+        return "ask_inside"  # The greeting asks it.
+    said = replies[-1].reached
+    found = [
+        (said.rfind(question.text), question.id)
+        for chunk in record.retrieved_sop_chunks
+        if chunk.section == "ask"
+        for question in chunk.sentences
+        if question.text in said
+    ]
+    return max(found)[1] if found else None
+
+
+def _aside(chunks: Sequence[SopChunk]) -> list[SopChunk]:
+    """What a procedure says that the call is not about: to know, and what it forbids to say."""
+    return [
+        chunk.model_copy(update={"aside": True})
+        for chunk in chunks
+        if chunk.section in ("say", "never") and not chunk.silent
+    ]
+
+
+def _scored(chunks: Sequence[SopChunk], hits: Sequence[Hit]) -> tuple[SopChunk, ...]:
+    scores = {hit.scenario: hit.score for hit in hits}
+    return tuple(
+        chunk.model_copy(update={"score": round(scores.get(chunk.sop, chunk.score), 4)})
+        for chunk in chunks
+    )
