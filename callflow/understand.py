@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from callflow.call.facts import merged
+from callflow.call.language_tag import primary_language
 from callflow.call.record import CallRecord, SopChunk
 from callflow.call.urgency import Urgency
 from callflow.language.allclear import all_clear
@@ -18,7 +19,7 @@ from callflow.language.danger import dangers
 from callflow.language.facts import learn
 from callflow.language.language import asked_for, detect
 from callflow.language.preload import preload
-from callflow.procedures.protocols import Engine, Hit, Retriever, primary_language
+from callflow.procedures.protocols import Engine, Hit, Retriever
 from callflow.procedures.triage import Signs, Triage, grounds, procedures, triage
 
 NEAR: Final = 3

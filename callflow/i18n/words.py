@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
+from callflow.call.language_tag import primary_language
 from callflow.i18n.journal_words import JOURNAL
 from callflow.i18n.page_words import PAGES
 from callflow.i18n.scenario_words import SCENARIOS
@@ -61,14 +62,10 @@ def chosen(*wishes: str | None, accepts: str = "") -> str:
     """The language to write in: the first of `wishes` that there is, else the one that the browser
     `accepts` most gladly (RFC 9110, 12.5.4), else English. Regions are ignored."""
     for wish in wishes:
-        if wish and _plain(wish) in LANGUAGES:
-            return _plain(wish)
+        if wish and primary_language(wish) in LANGUAGES:
+            return primary_language(wish)
     weighed = sorted(_accepted(accepts), key=lambda one: -one[1])
     return next((tag for tag, weight in weighed if tag in LANGUAGES and weight > 0), DEFAULT)
-
-
-def _plain(tag: str) -> str:
-    return tag.strip().lower().partition("-")[0]
 
 
 def _accepted(header: str) -> list[tuple[str, float]]:
@@ -80,5 +77,5 @@ def _accepted(header: str) -> list[tuple[str, float]]:
             weight = float(value) if name.strip().lower() == "q" else 1.0
         except ValueError:
             weight = 0.0
-        found.append((_plain(tag), weight))
+        found.append((primary_language(tag), weight))
     return found

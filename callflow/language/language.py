@@ -10,6 +10,7 @@ import re
 import unicodedata
 from typing import Final
 
+from callflow.call.language_tag import primary_language
 from callflow.language.lexicon import Match, shipped
 from callflow.language.numbers import number_at
 from callflow.language.text import MARKS, Heard, hear, is_han
@@ -144,5 +145,4 @@ def _of_a_cry(heard: Heard, han: int, latin: int) -> str | None:
 
 
 def _kept(found: str, current: str) -> str:
-    primary = current.replace("_", "-").split("-", 1)[0].strip().lower()
-    return current if ("zh" if primary in ("cmn", "yue") else primary) == found else found
+    return current if primary_language(current) == found else found

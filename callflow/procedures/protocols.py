@@ -87,10 +87,3 @@ class Engine:
     classifier: Classifier
     retriever: Retriever
     urgencies: Mapping[str, Urgency]
-
-
-def primary_language(tag: str) -> str:
-    """Return the part of a language tag that documents are written in: `es-MX` gives `es`."""
-    primary = tag.replace("_", "-").split("-", 1)[0].strip().lower()
-    # Carriers name spoken Mandarin and Cantonese by their own codes; both read the same text.
-    return "zh" if primary in ("cmn", "yue") else primary

@@ -11,6 +11,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
+from callflow.call.language_tag import primary_language
 from callflow.responder.speech import joined
 
 FALLBACK_LANGUAGE: Final = "en"
@@ -25,9 +26,7 @@ def _all() -> dict[str, dict[str, str]]:
 
 def generic(language: str) -> dict[str, str]:
     """Return the sentences by id for a language tag such as `zh-CN`; English where unknown."""
-    primary = language.replace("_", "-").split("-", 1)[0].strip().lower()
-    code = "zh" if primary in ("cmn", "yue") else primary
-    return _all().get(code, _all()[FALLBACK_LANGUAGE])
+    return _all().get(primary_language(language), _all()[FALLBACK_LANGUAGE])
 
 
 def disclosures(language: str) -> tuple[str, ...]:

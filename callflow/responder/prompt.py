@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from callflow.call.facts import known
+from callflow.call.language_tag import primary_language
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.errors import CallflowError
 from callflow.responder.approved import approved, next_questions, rules
@@ -188,5 +189,4 @@ def _one_line(text: str) -> str:
 
 
 def _language(tag: str) -> str:
-    primary = tag.replace("_", "-").split("-", 1)[0].lower()
-    return _NAMES.get("zh" if primary in ("cmn", "yue") else primary, tag or "English")
+    return _NAMES.get(primary_language(tag), tag or "English")

@@ -14,9 +14,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
+from callflow.call.language_tag import primary_language
 from callflow.language.sop_words import normalize
 from callflow.procedures.library import SopLibrary
-from callflow.procedures.protocols import Hit, Scored, primary_language
+from callflow.procedures.protocols import Hit, Scored
 from callflow.retrieval.bayes import COUNTING, WordEvidence
 from callflow.retrieval.corpus import NOTHING, Corpus, Example, Passage, of_library
 from callflow.retrieval.evidence import DangerCues

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from callflow.call.language_tag import primary_language
 from callflow.call.record import SopChunk
 from callflow.procedures.document import SECTIONS
 from callflow.procedures.library import SopLibrary
-from callflow.procedures.protocols import DEFAULT_SCENARIO, Hit, primary_language
+from callflow.procedures.protocols import DEFAULT_SCENARIO, Hit
 from callflow.retrieval.lexical import LexicalSearch
 
 

@@ -14,9 +14,10 @@ from typing import Final
 
 import numpy as np
 
+from callflow.call.language_tag import primary_language
 from callflow.call.record import SopChunk
 from callflow.language.sop_words import normalize
-from callflow.procedures.protocols import Hit, Scored, primary_language
+from callflow.procedures.protocols import Hit, Scored
 from callflow.retrieval.corpus import NOTHING
 from callflow.retrieval.evidence import DangerCues
 from callflow.retrieval.index import Encodes, Index

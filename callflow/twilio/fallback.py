@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from typing import Final
 
+from callflow.call.language_tag import primary_language
 from callflow.errors import CallflowError
 from callflow.twilio.twiml import MOST_REST_CHARS, Twiml
 
@@ -85,8 +86,7 @@ def _sentences(languages: Sequence[str]) -> list[tuple[str, str]]:
     """Each language's sentence once; English where we have none."""
     found: dict[str, tuple[str, str]] = {}
     for language in languages or ("en",):
-        primary = language.replace("_", "-").split("-", 1)[0].strip().lower()
-        primary = "zh" if primary in ("cmn", "yue") else primary
+        primary = primary_language(language)
         known = primary in SENTENCES
         found.setdefault(
             SENTENCES[primary if known else "en"],

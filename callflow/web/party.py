@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 from callflow import traces
+from callflow.call.language_tag import same_language
 from callflow.call.limits import OVERLOAD
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
@@ -71,7 +72,7 @@ class Party:
         """How to speak with this caller: in the language of the record, else that of the site."""
         site = self.site_of(hook)
         language = site.language if site is not None else "en"
-        if standing is not None and not _same_tongue(language, standing.language):
+        if standing is not None and not same_language(language, standing.language):
             language = standing.language
         voice = site.voice if site is not None and site.voice else self.settings.voice
         return Answers(self.addresses, language, voice)
@@ -79,7 +80,7 @@ class Party:
     def answers_in(self, answers: Answers, language: str | None) -> Answers:
         """The same way to speak, in the language that a reply is in: the call may have changed it
         with this very turn."""
-        if language is None or _same_tongue(answers.language, language):
+        if language is None or same_language(answers.language, language):
             return answers
         return replace(answers, language=language)
 
@@ -280,10 +281,6 @@ def _stands(record: CallRecord, turn: int, said: Said) -> int:
         return turn
     later = (number for number, kept in stored.items() if number > turn and kept == words)
     return next(later, record.heard + 1)
-
-
-def _same_tongue(one: str, other: str) -> bool:
-    return one.split("-")[0].lower() == other.split("-")[0].lower()
 
 
 def now_ms() -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from callflow.call.language_tag import primary_language
+
 LINES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "en": (
         (
@@ -48,6 +50,5 @@ LINES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
 
 def lines(language: str, number: int) -> tuple[str, ...]:
     """The lines of the `number`th caller; English where the language is not spoken here."""
-    primary = language.replace("_", "-").partition("-")[0].lower()
-    known = LINES.get("zh" if primary in ("cmn", "yue") else primary, LINES["en"])
+    known = LINES.get(primary_language(language), LINES["en"])
     return known[number % len(known)]

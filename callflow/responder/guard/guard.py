@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from callflow.call.language_tag import primary_language
 from callflow.responder.guard.claims import unsupported_claim
 from callflow.responder.guard.finding import Reading, caught
 from callflow.responder.guard.form import fault
@@ -59,7 +60,7 @@ class Guard:
         own = _own_sentence(sentence, facts, approved)
         if own is not None:
             return own or None
-        code = _primary(language)
+        code = primary_language(language)
         if code not in self._lexicons:
             return "language"
         if found := fault(sentence, code):
@@ -111,8 +112,3 @@ def _filled(text: str, facts: Mapping[str, Any]) -> str:
 
 def _same_blanks(text: str) -> str:
     return " ".join(text.split())
-
-
-def _primary(language: str) -> str:
-    primary = language.replace("_", "-").split("-", 1)[0].strip().lower()
-    return "zh" if primary in ("cmn", "yue") else primary
