@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 
 if TYPE_CHECKING:
     from callflow.cli.voice import Voice
@@ -20,7 +20,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", re.ASCII)
 
 def _language(given: str) -> str:
     if not _LANGUAGE.fullmatch(given):
-        raise typer.BadParameter(f"{screen.plain(given)!r} is no language: write en, de or en-GB")
+        raise typer.BadParameter(f"{terminal.plain(given)!r} is no language: write en, de or en-GB")
     return given
 
 
@@ -67,7 +67,7 @@ def _server(voice: Voice, running: ExitStack) -> tuple[str, bool]:
     from callflow import bootstrap
     from callflow.health.server import refuse_unfit
 
-    url = server.find()
+    url = deployment.find()
     if url is not None:
         refuse_unfit(bootstrap.client())
         if not bootstrap.leases().present_now():

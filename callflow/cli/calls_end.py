@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from callflow.cli import acting, screen, server
+from callflow.cli import acting, deployment, terminal
 
 
 def end(
@@ -25,7 +25,7 @@ def end(
     ] = False,
     by: acting.By = None,
     request: acting.Request = None,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """End a call and close its line. Where somebody may still be trapped it is not ended, unless
     their release was recorded or you confirm."""
@@ -33,7 +33,7 @@ def end(
     from callflow.call.disposition import disposition
 
     outcome = disposition(what)
-    server.need()
+    deployment.need()
     done = bootstrap.store().desk_work.end(
         bootstrap.snapshots().read,
         call_sid,
@@ -46,8 +46,10 @@ def end(
     ringing.call_off(call_sid)
     closed = ringing.hang_up(call_sid)
     if as_json:
-        screen.line(json.dumps({"call_sid": call_sid, "done": done, "closed": closed}))
+        terminal.line(json.dumps({"call_sid": call_sid, "done": done, "closed": closed}))
         return
-    screen.line(f"ended: {outcome}" if done else f"ended before: {outcome}")
+    terminal.line(f"ended: {outcome}" if done else f"ended before: {outcome}")
     if not closed:
-        screen.line("the carrier could not be asked to close the line: its next request closes it")
+        terminal.line(
+            "the carrier could not be asked to close the line: its next request closes it"
+        )

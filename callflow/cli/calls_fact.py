@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 
 
 def fact(
@@ -22,7 +22,7 @@ def fact(
     by: Annotated[
         str | None, typer.Option(help="Who records it; the user of this machine where left out.")
     ] = None,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Record facts about a call, such as a dispatch or an arrival time: from then on the agent may
     say so. All are checked before the first is recorded; who did it stands in the journal."""
@@ -37,13 +37,13 @@ def fact(
         if not value and name not in HUMAN_FACTS:
             parsed(name, value)
         given[name] = parsed(name, value) if value else None
-    server.need()
+    deployment.need()
     who = by or getpass.getuser()
     recorded = bootstrap.store().recorded
     noted = {name: recorded.note(call_sid, name, value, who) for name, value in given.items()}
     if as_json:
-        screen.line(json.dumps({"call_sid": call_sid, "recorded": noted}))
+        terminal.line(json.dumps({"call_sid": call_sid, "recorded": noted}))
         return
     for name, new in noted.items():
         shown = "taken back" if given[name] is None else json.dumps(given[name])
-        screen.line(f"{name}: {shown}" if new else f"{name}: {shown}, as it stood already")
+        terminal.line(f"{name}: {shown}" if new else f"{name}: {shown}, as it stood already")

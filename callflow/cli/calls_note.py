@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from callflow.cli import acting, screen, server
+from callflow.cli import acting, deployment, terminal
 
 
 def note(
@@ -15,14 +15,14 @@ def note(
     text: Annotated[str, typer.Argument(help="What is to be kept; nobody speaks it.")],
     by: acting.By = None,
     request: acting.Request = None,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Keep a note with the record of a call: for colleagues, and never for the caller."""
     from callflow import bootstrap
 
-    server.need()
+    deployment.need()
     done = bootstrap.store().desk_work.remark(
         call_sid, text, acting.who(by), request=acting.named(request)
     )
     said = "noted" if done else "noted before"
-    screen.line(json.dumps({"call_sid": call_sid, "done": done}) if as_json else said)
+    terminal.line(json.dumps({"call_sid": call_sid, "done": done}) if as_json else said)

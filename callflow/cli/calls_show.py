@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ def show(
     with_journal: Annotated[
         bool, typer.Option("--journal", help="Also what happened to it: claims, losses, replies.")
     ] = False,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Show one call: what was said, where it stands, and with --journal who worked on it.
 
@@ -35,13 +35,13 @@ def show(
     """
     from callflow import bootstrap
 
-    server.need()
+    deployment.need()
     record = bootstrap.snapshots().read(call_sid)
     journal = bootstrap.journal().read(call_sid) if with_journal else None
     if as_json:
-        screen.line(_json(record, journal))
+        terminal.line(_json(record, journal))
         return
-    screen.page(*whole(record, journal))
+    terminal.page(*whole(record, journal))
 
 
 def whole(record: CallRecord, journal: Sequence[JournalEntry] | None) -> list[RenderableType]:
@@ -62,7 +62,7 @@ def _json(record: CallRecord, journal: Sequence[JournalEntry] | None) -> str:
 def _title(record: CallRecord) -> Text:
     from callflow.cli import rows
 
-    return screen.text(f"{record.call_sid}  ", "bold") + rows.state(record)
+    return terminal.text(f"{record.call_sid}  ", "bold") + rows.state(record)
 
 
 def transcript(record: CallRecord) -> Table:
@@ -72,14 +72,14 @@ def transcript(record: CallRecord) -> Table:
     grid = Table.grid(padding=(0, 2))
     for entry in record.conversation_thread:
         grid.add_row(
-            screen.text(screen.clock(entry.at), "dim"),
-            screen.text(entry.role, SPEAKERS[entry.role]),
-            screen.text(entry.text) if entry.text else screen.text("(silence)", "dim"),
+            terminal.text(terminal.clock(entry.at), "dim"),
+            terminal.text(entry.role, SPEAKERS[entry.role]),
+            terminal.text(entry.text) if entry.text else terminal.text("(silence)", "dim"),
         )
     if record.draft is not None and record.draft.turn > record.answered:
-        said = screen.text(record.draft.text)
+        said = terminal.text(record.draft.text)
         said.append(" … being said", "dim")
-        grid.add_row(screen.text("now", "dim"), screen.text("agent", SPEAKERS["agent"]), said)
+        grid.add_row(terminal.text("now", "dim"), terminal.text("agent", SPEAKERS["agent"]), said)
     return grid
 
 
@@ -92,7 +92,7 @@ def _fields(record: CallRecord) -> Table:
     known = facts.known(record).items()
     told = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in known)
     others = ", ".join(record.open_scenarios[1:])
-    takeovers = screen.counted(record.attempts, "takeover")
+    takeovers = terminal.counted(record.attempts, "takeover")
     grid = Table.grid(padding=(0, 2))
     for name, value in (
         ("state", f"{record.call_state}, outcome {record.outcome or 'open'}"),
@@ -106,15 +106,15 @@ def _fields(record: CallRecord) -> Table:
         ("procedure", sections or "none retrieved"),
         ("facts", told or "none"),
         ("notes", "; ".join(f"{one.by}: {one.text}" for one in record.notes) or "none"),
-        ("received", screen.clock(record.created_at)),
-        ("changed", screen.clock(record.updated_at)),
+        ("received", terminal.clock(record.created_at)),
+        ("changed", terminal.clock(record.updated_at)),
     ):
-        grid.add_row(screen.text(name, "dim"), screen.text(value))
+        grid.add_row(terminal.text(name, "dim"), terminal.text(value))
     return grid
 
 
 def _journal_table(record: CallRecord, journal: Sequence[JournalEntry]) -> Table:
-    table = screen.table(
+    table = terminal.table(
         "after", "event", "turn", "fence", "worker", "why", numbers=("after", "turn", "fence")
     )
     for entry in journal:
@@ -123,12 +123,12 @@ def _journal_table(record: CallRecord, journal: Sequence[JournalEntry]) -> Table
         by = f"by {entry.by}" if entry.by else ""
         recorded = f"{entry.fact} {by}" if entry.fact else by
         table.add_row(
-            screen.text(f"{(entry.at - record.created_at) / 1000:.3f} s", "dim"),
-            screen.text(entry.event, "bold red" if entry.event in _LOSSES else ""),
-            screen.text("" if entry.turn is None else str(entry.turn)),
-            screen.text("" if entry.fence is None else str(entry.fence)),
-            screen.text(entry.worker or ""),
-            screen.text(screen.sentence((entry.reason or "", attempts, refused, recorded))),
+            terminal.text(f"{(entry.at - record.created_at) / 1000:.3f} s", "dim"),
+            terminal.text(entry.event, "bold red" if entry.event in _LOSSES else ""),
+            terminal.text("" if entry.turn is None else str(entry.turn)),
+            terminal.text("" if entry.fence is None else str(entry.fence)),
+            terminal.text(entry.worker or ""),
+            terminal.text(terminal.sentence((entry.reason or "", attempts, refused, recorded))),
         )
     return table
 

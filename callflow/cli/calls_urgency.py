@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from callflow.cli import acting, screen, server
+from callflow.cli import acting, deployment, terminal
 
 Level = Literal["P1", "P2", "P3", "P4", "P5"]
 
@@ -20,13 +20,13 @@ def urgency(
     ] = "",
     by: acting.By = None,
     request: acting.Request = None,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Say how urgent a call is: it stands until something graver is heard in it."""
     from callflow import bootstrap
     from callflow.celery import wake
 
-    server.need()
+    deployment.need()
     done, waits = bootstrap.store().desk_work.urge(
         call_sid, level, acting.who(by), request=acting.named(request), reason=reason
     )
@@ -34,4 +34,4 @@ def urgency(
         # It goes ahead of those that are less urgent now.
         wake(call_sid, urgency=level)
     said = f"{level}" if done else f"{level}, as it was set before"
-    screen.line(json.dumps({"call_sid": call_sid, "done": done}) if as_json else said)
+    terminal.line(json.dumps({"call_sid": call_sid, "done": done}) if as_json else said)

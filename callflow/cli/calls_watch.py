@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 from callflow.errors import StoreError
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def watch(
     A terminal shows them until q or Ctrl-C; its keys stand at the bottom. Elsewhere each change is
     one line.
     """
-    server.need()
-    console = screen.console()
+    deployment.need()
+    console = terminal.console()
     if as_json:
         _tell_changes(interval, _for_programs)
     elif console.is_terminal and not console.is_dumb_terminal:
@@ -55,7 +55,7 @@ def _show(interval_s: float) -> None:
     from callflow.cli.watch_reader import Looking
     from callflow.cli.watch_view import View
 
-    console, view = screen.console(), View()
+    console, view = terminal.console(), View()
     looking = Looking(interval_s)
     seen = looking.seen()
     with keys() as read, Live(console=console, auto_refresh=False, screen=True) as live:
@@ -95,7 +95,7 @@ def _tell_changes(interval_s: float, tell: Teller) -> None:
     known = ""
     for seen, trouble in _looks(interval_s):
         if trouble and trouble != known:
-            screen.note(trouble)
+            terminal.note(trouble)
         known = trouble
         lines = {
             sight.call_sid: tell(sight, seen.shown[sight.call_sid].row)
@@ -104,8 +104,8 @@ def _tell_changes(interval_s: float, tell: Teller) -> None:
         }
         for sid, line in lines.items():
             if told.get(sid) != line:
-                stamp = "" if tell is _for_programs else f"{screen.clock(seen.look.now_ms)}  "
-                screen.line(f"{stamp}{line}")
+                stamp = "" if tell is _for_programs else f"{terminal.clock(seen.look.now_ms)}  "
+                terminal.line(f"{stamp}{line}")
         told = lines
 
 

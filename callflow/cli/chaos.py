@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 from callflow.cli.failure import INTERRUPTED
 from callflow.errors import CallflowError
 from callflow.lab.chaos.plan import KINDS, Plan, unknown
@@ -110,7 +110,7 @@ def _kinds(names: str) -> tuple[str, ...]:
         )
     if wrong := unknown(asked):
         raise typer.BadParameter(
-            f"there is no strike called {screen.plain(', '.join(wrong))}: {known}",
+            f"there is no strike called {terminal.plain(', '.join(wrong))}: {known}",
             param_hint="--strikes",
         )
     return asked
@@ -163,7 +163,7 @@ def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
 
     # A run that is told to end ends its servers and processes first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    out = screen.console(sys.stderr if as_json else None)
+    out = terminal.console(sys.stderr if as_json else None)
     told: Testimony | None = None
     verdict: Verdict | None = None
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 from callflow.errors import StoreError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def doctor(
             "container. Exit 1 when a restart would help.",
         ),
     ] = None,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Examine the server, the workers and the watchdog; exit 1 when calls are in danger."""
     if node is not None:
@@ -36,7 +36,7 @@ def doctor(
             raise typer.BadParameter("is empty: write what stands behind the worker's -n")
         _examine(node, as_json)
         return
-    server.need()
+    deployment.need()
     found: list[Check] = []
     for check in _checks():
         found.append(check)
@@ -45,7 +45,7 @@ def doctor(
     grades = [str(check.grade) for check in found]
     fit = "failure" not in grades
     if as_json:
-        screen.line(json.dumps({"ok": fit, "checks": [asdict(check) for check in found]}))
+        terminal.line(json.dumps({"ok": fit, "checks": [asdict(check) for check in found]}))
     else:
         _print_verdict(grades)
     if not fit:
@@ -57,10 +57,10 @@ def _examine(node: str, as_json: bool) -> None:
     from callflow import bootstrap
     from callflow.health.node import told_of
 
-    url = server.need()
+    url = deployment.need()
     settings = bootstrap.settings()
     well, told = told_of(node, url, settings.broker_url or url, settings.broker_service)
-    screen.line(json.dumps({"ok": well, "node": node, "told": told}) if as_json else told)
+    terminal.line(json.dumps({"ok": well, "node": node, "told": told}) if as_json else told)
     if not well:
         raise typer.Exit(1)
 
@@ -110,16 +110,18 @@ def _print(check: Check) -> None:
     grid.add_column(width=7)
     grid.add_column(width=11)
     grid.add_row(
-        screen.text(grade, STYLES[grade]), screen.text(check.name), screen.text(check.sentence)
+        terminal.text(grade, STYLES[grade]),
+        terminal.text(check.name),
+        terminal.text(check.sentence),
     )
     if check.way_out:
-        grid.add_row("", "", screen.text(f"→ {check.way_out}", "dim"))
-    screen.page(grid)
+        grid.add_row("", "", terminal.text(f"→ {check.way_out}", "dim"))
+    terminal.page(grid)
 
 
 def _print_verdict(grades: list[str]) -> None:
     bad = [
-        screen.counted(grades.count(grade), grade, plural)
+        terminal.counted(grades.count(grade), grade, plural)
         for grade, plural in (
             ("failure", "failures"),
             ("warning", "warnings"),
@@ -127,5 +129,5 @@ def _print_verdict(grades: list[str]) -> None:
         )
         if grade in grades
     ]
-    screen.console().print()
-    screen.console().print(screen.text(screen.sentence(bad) or "all is well", "bold"))
+    terminal.console().print()
+    terminal.console().print(terminal.text(terminal.sentence(bad) or "all is well", "bold"))

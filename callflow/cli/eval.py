@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 from callflow.errors import CallflowError
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ def evaluate(
         report = as_dict(result, wrong=wrong)
         broken = [told for bound in bounds if (told := bound.missed(report)) is not None]
     except CallflowError as error:
-        typer.echo(f"callflow: {screen.plain(str(error))}", err=True)
+        typer.echo(f"callflow: {terminal.plain(str(error))}", err=True)
         raise typer.Exit(UNUSABLE) from error
     if as_json:
-        screen.line(json.dumps(report))
+        terminal.line(json.dumps(report))
     else:
         _show(report, result, wrong=wrong)
     _tell(broken)
@@ -138,24 +138,24 @@ def _run(
 
 
 def _show(report: Mapping[str, Any], result: Result, *, wrong: bool) -> None:
-    screen.page(_figures(report))
-    screen.line("")
+    terminal.page(_figures(report))
+    terminal.line("")
     for sentence in _sentences(report):
-        screen.line(sentence)
+        terminal.line(sentence)
     if report["confusions"]:
-        screen.line("")
-        screen.page(_confusions(report["confusions"]))
+        terminal.line("")
+        terminal.page(_confusions(report["confusions"]))
     if wrong and report["wrong"]:
-        screen.line("")
-        screen.page(_mistaken(report["wrong"]))
+        terminal.line("")
+        terminal.page(_mistaken(report["wrong"]))
     mistakes = (*result.guard.mistakes, *result.replies.caught) if wrong else ()
     for each in mistakes:
         told = f"caught by the rule {each.rule!r}" if each.rule else "not caught"
-        screen.line(screen.plain(f"{each.where} ({each.language}) {told}: {each.sentence}"))
+        terminal.line(terminal.plain(f"{each.where} ({each.language}) {told}: {each.sentence}"))
 
 
 def _figures(report: Mapping[str, Any]) -> Table:
-    table = screen.table("", "n", *_COLUMNS.values(), "", numbers=("n", *_COLUMNS.values()))
+    table = terminal.table("", "n", *_COLUMNS.values(), "", numbers=("n", *_COLUMNS.values()))
     for name, row in (("all", report), *report["per_language"].items()):
         cells = (_percent(row[key]) if key != "mrr" else _plain(row[key]) for key in _COLUMNS)
         table.add_row(name, str(row["n"]), *cells, "")
@@ -164,18 +164,18 @@ def _figures(report: Mapping[str, Any]) -> Table:
 
 def _sentences(report: Mapping[str, Any]) -> Iterator[str]:
     times, guard, replies = report["latency_ms"], report["guard"], report["replies"]
-    yield "classify + retrieve  " + screen.sentence(
+    yield "classify + retrieve  " + terminal.sentence(
         f"{name} {_plain(value)} ms" for name, value in times.items()
     )
-    yield "replies              " + screen.sentence(
+    yield "replies              " + terminal.sentence(
         (
-            f"{replies['n']} with {screen.counted(replies['sentences'], 'sentence')}",
+            f"{replies['n']} with {terminal.counted(replies['sentences'], 'sentence')}",
             f"{report['unknown']} to callers of whom nothing is known yet",
             f"{replies['empty_replies']} empty",
             f"{replies['caught_in_replies']} caught by the guard",
         )
     )
-    yield "guard                " + screen.sentence(
+    yield "guard                " + terminal.sentence(
         (
             f"{guard['false_catches']} of {guard['own_sentences']} own sentences caught",
             f"{guard['waiting_caught']} of {guard['waiting_sentences']} caught before their fact",
@@ -190,27 +190,27 @@ def _sentences(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _confusions(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = screen.table("label", "n", "right", "taken for", numbers=("n", "right"))
+    table = terminal.table("label", "n", "right", "taken for", numbers=("n", "right"))
     for row in rows:
         taken = ", ".join(
             f"{each['scenario'] or 'nothing'} {each['n']}×" for each in row["taken_for"]
         )
         table.add_row(
-            screen.text(row["label"]), str(row["n"]), str(row["right"]), screen.text(taken)
+            terminal.text(row["label"]), str(row["n"]), str(row["right"]), terminal.text(taken)
         )
     return table
 
 
 def _mistaken(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = screen.table("id", "label", "taken for", "", "danger", "what was said", numbers=("",))
+    table = terminal.table("id", "label", "taken for", "", "danger", "what was said", numbers=("",))
     for row in rows:
         table.add_row(
-            screen.text(f"{row['id']} {row['lang']}"),
-            screen.text(row["label"]),
-            screen.text(row["scenario"] or "nothing"),
+            terminal.text(f"{row['id']} {row['lang']}"),
+            terminal.text(row["label"]),
+            terminal.text(row["scenario"] or "nothing"),
             _percent(row["probability"]),
-            screen.text(row["danger"] or "", "bold red"),
-            screen.text(row["utterance"]),
+            terminal.text(row["danger"] or "", "bold red"),
+            terminal.text(row["utterance"]),
         )
     return table
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from callflow import bootstrap
-from callflow.cli import credentials, screen, server
+from callflow.cli import credentials, deployment, terminal
 from callflow.cli.credentials import FLOWER_PASSWORD
 from callflow.cli.exchange import Exchange, handed_out
 from callflow.cli.supervision import ProcessPart, ServerPart, Supervisor
@@ -90,7 +90,7 @@ class Local:
             self._embedded = self._running.enter_context(EmbeddedServer.start(self._here))
             self.supervisor.add(ServerPart(self._embedded), time.monotonic())
             url = self._embedded.url
-        server.use(url)
+        deployment.use(url)
         refuse_unfit(bootstrap.client())
         return url
 
@@ -99,9 +99,9 @@ class Local:
     ) -> None:
         """Start workers, watchdog and beat; Flower on `flower_port`, the web process that
         `exchange` plans."""
-        env = {server.URL_VARIABLE: os.environ[server.URL_VARIABLE]}
+        env = {deployment.URL_VARIABLE: os.environ[deployment.URL_VARIABLE]}
         if self._here is None:
-            env[server.RECORDS_VARIABLE] = ""  # What leaves nothing behind is no record either.
+            env[deployment.RECORDS_VARIABLE] = ""  # What leaves nothing behind is no record either.
         if exchange is not None:
             env |= exchange.env
             if self._here is not None:
@@ -168,11 +168,11 @@ class Local:
         if self._embedded is not None:
             yield "server", f"{where}, process {self._embedded.pid}, data in {self._here}"
         else:
-            yield "server", f"{where}, from {server.URL_VARIABLE}"
+            yield "server", f"{where}, from {deployment.URL_VARIABLE}"
         for part in self._parts:
             yield (
                 part.name,
-                screen.sentence((f"process {part.process.pid}", self._detail(part.name))),
+                terminal.sentence((f"process {part.process.pid}", self._detail(part.name))),
             )
         if self._board:
             yield "board", self._board
@@ -180,7 +180,7 @@ class Local:
 
     def _detail(self, name: str) -> str:
         if name in self._size.names:
-            return f"{screen.counted(self._size.slots, 'slot')} ({self._size.pool})"
+            return f"{terminal.counted(self._size.slots, 'slot')} ({self._size.pool})"
         if name == "web" and self._exchange is not None:
             return f"http://127.0.0.1:{self._exchange.port}, known as {self._exchange.public_url}"
         return self._flower if name == "flower" else ""
@@ -201,7 +201,7 @@ class Local:
 def flower_port(port: int) -> int | None:
     """The port for Flower; None, and a notice, when it is not installed. Raises PortTaken."""
     if importlib.util.find_spec("flower") is None:
-        screen.note("no Flower: it is not installed (pip install 'callflow[flower]')")
+        terminal.note("no Flower: it is not installed (pip install 'callflow[flower]')")
         return None
     return _free(port, "Flower", "--flower-port, or --no-flower")
 
@@ -209,7 +209,7 @@ def flower_port(port: int) -> int | None:
 def web_port(port: int) -> int | None:
     """The port for the web process; None, and a notice, when it is missing. Raises PortTaken."""
     if importlib.util.find_spec("uvicorn") is None:
-        screen.note("no telephone: it is not installed (pip install 'callflow[web]')")
+        terminal.note("no telephone: it is not installed (pip install 'callflow[web]')")
         return None
     return _free(port, "the web process", "--web-port, or --no-web")
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 from callflow.cli.failure import INTERRUPTED
 from callflow.cli.phone_show import Conversation, Human, JsonLines, Progress, Show, table
 
@@ -37,7 +37,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", re.ASCII)
 
 def _language(given: str) -> str:
     if not _LANGUAGE.fullmatch(given):
-        raise typer.BadParameter(f"{screen.plain(given)!r} is no language: write en, es or en-GB")
+        raise typer.BadParameter(f"{terminal.plain(given)!r} is no language: write en, es or en-GB")
     return given
 
 
@@ -206,7 +206,7 @@ async def _talk(account: Account, plan: _Plan, mischief: Mischief) -> int:
         )
         interrupted = _interrupts(typist, call)
         if typed and not plan.as_json:
-            screen.note(
+            terminal.note(
                 f"call {call.call_sid} to {plan.to} · Enter alone is silence, one key is a key, "
                 "Ctrl-C interrupts, Ctrl-D hangs up"
             )
@@ -261,10 +261,10 @@ async def _load(account: Account, plan: _Plan, mischief: Mischief) -> int:
             progress.end()
     result = LoadResult.of(reports)
     if plan.as_json:
-        screen.line(json.dumps({**result.as_dict(), "seed": plan.seed}))
+        terminal.line(json.dumps({**result.as_dict(), "seed": plan.seed}))
     else:
-        screen.console().print(table(result))
-        screen.note(f"the same calls again: --seed {plan.seed}")
+        terminal.console().print(table(result))
+        terminal.note(f"the same calls again: --seed {plan.seed}")
     return 0 if result.good else 1
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from callflow.cli import screen
+from callflow.cli import terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -62,7 +62,7 @@ class Conversation:
 
     def __init__(self, *, typed: bool) -> None:
         self._typed = typed
-        self._console = screen.console()
+        self._console = terminal.console()
         self._in_line = False
         self._prompted = False
 
@@ -73,14 +73,14 @@ class Conversation:
             case "heard":
                 self._heard(str(facts["kind"]), text)
             case "token":
-                self._write(screen.plain(text))
+                self._write(terminal.plain(text))
             case "cut":
                 self._write(" –")
             case "said":
                 self._said(text)
             case "listens" if self._typed and self._console.is_terminal:
                 self._end_line()
-                self._console.print(screen.text(YOU, "bold cyan"), end="")
+                self._console.print(terminal.text(YOU, "bold cyan"), end="")
                 self._prompted = True
             case "silence":
                 self._silence(float(str(facts["length_s"])))
@@ -95,8 +95,8 @@ class Conversation:
         """Say how it ended."""
         ended = f"the call is over after {report.duration_s:.0f} s, ended by the {report.ended_by}"
         longest = f"longest silence {report.longest_silence_s:.1f} s"
-        again = screen.counted(report.retries, "retry", "retries") if report.retries else ""
-        self._note(screen.sentence((ended, longest, again)))
+        again = terminal.counted(report.retries, "retry", "retries") if report.retries else ""
+        self._note(terminal.sentence((ended, longest, again)))
 
     def _heard(self, kind: str, text: str) -> None:
         self._end_line()
@@ -104,16 +104,16 @@ class Conversation:
             self._note(_SOUNDS[kind], "magenta")
             return
         if self._console.is_terminal:
-            self._console.print(screen.text(LIFT, "bold green"), end="")
+            self._console.print(terminal.text(LIFT, "bold green"), end="")
         self._in_line = True
-        self._write(screen.plain(text))
+        self._write(terminal.plain(text))
 
     def _said(self, text: str) -> None:
         self._prompted = False
         self._end_line()
         if not self._typed and self._console.is_terminal:
-            words = screen.text(text or "(silence)")
-            self._console.print(screen.text(YOU, "bold cyan"), words, sep="")
+            words = terminal.text(text or "(silence)")
+            self._console.print(terminal.text(YOU, "bold cyan"), words, sep="")
 
     def _write(self, words: str) -> None:
         sys.stdout.write(words)
@@ -131,7 +131,7 @@ class Conversation:
 
     def _note(self, words: str, style: str = "dim") -> None:
         self._end_line()
-        screen.console(sys.stderr).print(screen.text(words, style), soft_wrap=True)
+        terminal.console(sys.stderr).print(terminal.text(words, style), soft_wrap=True)
 
 
 class JsonLines:
@@ -139,7 +139,7 @@ class JsonLines:
 
     def tell(self, event: str, facts: Mapping[str, object]) -> None:
         """The event as it is."""
-        screen.line(json.dumps({"event": event, **facts}, ensure_ascii=False))
+        terminal.line(json.dumps({"event": event, **facts}, ensure_ascii=False))
 
     def report(self, report: CallReport) -> None:
         """`report`: everything that was said, heard and not heard."""
@@ -151,7 +151,7 @@ class Progress:
 
     def __init__(self, calls: int) -> None:
         self._calls = calls
-        self._console = screen.console(sys.stderr)
+        self._console = terminal.console(sys.stderr)
 
     async def keep_showing(self, placed: Sequence[Call]) -> None:
         """Draw it anew until cancelled; `placed` grows meanwhile."""
@@ -164,7 +164,7 @@ class Progress:
                 f"{len(placed)} of {self._calls} called · {len(placed) - len(over)} on the line · "
                 f"{len(over)} over · {lost} turns lost"
             )
-            self._console.print(screen.text(words), end="\r", soft_wrap=True)
+            self._console.print(terminal.text(words), end="\r", soft_wrap=True)
             await asyncio.sleep(LOOK_S)
 
     def end(self) -> None:
@@ -189,9 +189,9 @@ def table(result: LoadResult) -> Table:
         "ended by": ", ".join(f"{who} {count}" for who, count in result.ended_by.items()),
     }
     for name, value in rows.items():
-        grid.add_row(screen.text(name, "dim"), screen.text(value))
+        grid.add_row(terminal.text(name, "dim"), terminal.text(value))
     grid.add_row(
-        screen.text("failed, lost", "dim"), screen.text(f"{result.failed}, {result.lost}", bad)
+        terminal.text("failed, lost", "dim"), terminal.text(f"{result.failed}, {result.lost}", bad)
     )
     return grid
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 from callflow.errors import CallflowError
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def opened() -> Records:
     from callflow.records.records import Records
 
     settings = bootstrap.settings()
-    if settings.keeping is None and (settings.data_dir / server.RECORDS).exists():
-        server.keep_records(settings.data_dir)
+    if settings.keeping is None and (settings.data_dir / deployment.RECORDS).exists():
+        deployment.keep_records(settings.data_dir)
     keeping = bootstrap.settings().keeping
     if keeping is None:
         raise SettingsError(
@@ -76,7 +76,7 @@ def ls(
     outcome: Outcome = None,
     text: Text = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """List records, the newest end first."""
     from dataclasses import asdict
@@ -85,22 +85,22 @@ def ls(
 
     found = listed(_kept(), _wanted(since, until, site, outcome, text), limit)
     if as_json:
-        screen.line(json.dumps([asdict(row) for row in found], ensure_ascii=False))
+        terminal.line(json.dumps([asdict(row) for row in found], ensure_ascii=False))
         return
-    table = screen.table("ended", "call", "site", "urgency", "outcome", "scenario")
+    table = terminal.table("ended", "call", "site", "urgency", "outcome", "scenario")
     for row in found:
-        ended = "" if row.ended_at is None else screen.clock(row.ended_at)
+        ended = "" if row.ended_at is None else terminal.clock(row.ended_at)
         known = (row.site or "", row.urgency or "", row.outcome or "", row.scenario or "")
         shown = ("", "", "erased", "") if row.erased else known
-        table.add_row(*(screen.text(cell) for cell in (ended, row.call_sid, *shown)))
+        table.add_row(*(terminal.text(cell) for cell in (ended, row.call_sid, *shown)))
     if found:
-        screen.page(table)
-    screen.note(screen.counted(len(found), "record"))
+        terminal.page(table)
+    terminal.note(terminal.counted(len(found), "record"))
 
 
 def show(
     call_sid: Annotated[str, typer.Argument(metavar="CALLSID", help="Twilio's name of the call.")],
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Show one record whole: what was said and what happened, or who has erased it and why."""
     from callflow.call.record import CallRecord
@@ -110,14 +110,14 @@ def show(
 
     found = find(_kept(), call_sid)
     if as_json:
-        screen.line(json.dumps(found.as_dict(), ensure_ascii=False))
+        terminal.line(json.dumps(found.as_dict(), ensure_ascii=False))
     elif found.erasure is not None:
-        at = screen.clock(int(found.erasure["at"]))
+        at = terminal.clock(int(found.erasure["at"]))
         told = f"{call_sid} was erased {at} by {found.erasure['by']}: {found.erasure['why']}"
-        screen.page(screen.text(told))
+        terminal.page(terminal.text(told))
     else:
         record = CallRecord.model_validate(found.as_dict()["record"])
-        screen.page(*whole(record, [JournalEntry.model_validate(one) for one in found.journal]))
+        terminal.page(*whole(record, [JournalEntry.model_validate(one) for one in found.journal]))
 
 
 def export(
@@ -140,7 +140,7 @@ def export(
     for found in each(_kept(), _wanted(since, until, site, outcome, text)):
         one = found.as_dict()
         shown = one if plain else redacted(one, told_in(one["record"]))
-        screen.line(json.dumps(shown, ensure_ascii=False))
+        terminal.line(json.dumps(shown, ensure_ascii=False))
 
 
 def verify(
@@ -152,7 +152,7 @@ def verify(
             "nothing was taken from the end since.",
         ),
     ] = None,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Read the whole chain; exit 1 where it was changed, and name the call and the entry."""
     from callflow.records.verifying import verify as walked
@@ -186,27 +186,27 @@ def _verdict_as_json(verdict: Verdict) -> None:
         "unsealed": verdict.unsealed,
         "head": f"{verdict.head.position}:{verdict.head.hash}",
     }
-    screen.line(json.dumps(told))
+    terminal.line(json.dumps(told))
 
 
 def _print_verdict(verdict: Verdict) -> None:
     for fault in verdict.faults:
-        screen.page(screen.text(fault.sentence, "bold red"))
+        terminal.page(terminal.text(fault.sentence, "bold red"))
     key = "sealed with the key" if verdict.sealed else "without a key: see CALLFLOW_RECORDS_KEY"
     if verdict.keyed and verdict.unsealed:
-        key = f"{screen.counted(verdict.unsealed, 'row')} not sealed"
+        key = f"{terminal.counted(verdict.unsealed, 'row')} not sealed"
         if verdict.holds:
             rows = f"row{'s 1–' if verdict.unsealed > 1 else ' '}{verdict.unsealed}"
             key = f"{rows} have no code: not sealed, from before CALLFLOW_RECORDS_KEY was set"
     told = (
         "the chain holds" if verdict.holds else "the chain was changed",
-        screen.counted(verdict.rows, "row"),
-        screen.counted(verdict.entries, "entry", "entries"),
+        terminal.counted(verdict.rows, "row"),
+        terminal.counted(verdict.entries, "entry", "entries"),
         f"{verdict.erased} erased" if verdict.erased else "",
         key,
         f"head {verdict.head.position}:{verdict.head.hash}",
     )
-    screen.page(screen.text(screen.sentence(told)))
+    terminal.page(terminal.text(terminal.sentence(told)))
 
 
 def _filled(text: str) -> str:
@@ -229,7 +229,7 @@ def erase(
     older_than: Annotated[
         int | None, typer.Option(metavar="DAYS", min=1, help="Calls that ended before then.")
     ] = None,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Erase all content of calls; what stays tells that they were kept and who erased them and why.
 
@@ -246,16 +246,16 @@ def erase(
     gone, left = records_erase.forgotten(records, call_sids or (), done.calls)
     told = {"erased": list(done.calls), "entries": done.entries, "working_keys_of": gone}
     if as_json:
-        screen.line(json.dumps(told))
+        terminal.line(json.dumps(told))
     else:
-        screen.note(f"{screen.counted(len(done.calls), 'call')} erased")
+        terminal.note(f"{terminal.counted(len(done.calls), 'call')} erased")
     if left is not None:
         raise left
     if not done.calls and not gone:
         raise typer.Exit(1)
 
 
-def ledger(as_json: screen.AsJson = False) -> None:
+def ledger(as_json: terminal.AsJson = False) -> None:
     """When each lift's last good test call was; exit 1 where one has made none for too long."""
     from dataclasses import asdict
 
@@ -263,19 +263,21 @@ def ledger(as_json: screen.AsJson = False) -> None:
 
     hours, found = last_tests(opened())
     if as_json:
-        screen.line(json.dumps({"hours": hours, "lifts": [asdict(one) for one in found]}))
+        terminal.line(json.dumps({"hours": hours, "lifts": [asdict(one) for one in found]}))
     else:
-        table = screen.table("", "lift", "last good test call")
+        table = terminal.table("", "lift", "last good test call")
         for one in found:
-            late = screen.text(
+            late = terminal.text(
                 "overdue" if one.overdue else "ok", "bold red" if one.overdue else ""
             )
-            when = "never" if one.at is None else screen.clock(one.at)
-            table.add_row(late, screen.text(one.site), screen.text(when))
+            when = "never" if one.at is None else terminal.clock(one.at)
+            table.add_row(late, terminal.text(one.site), terminal.text(when))
         if found:
-            screen.page(table)
+            terminal.page(table)
         overdue = sum(one.overdue for one in found)
-        screen.note(f"{overdue} of {screen.counted(len(found), 'lift')} without one for {hours} h")
+        terminal.note(
+            f"{overdue} of {terminal.counted(len(found), 'lift')} without one for {hours} h"
+        )
     if any(one.overdue for one in found):
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callflow import bootstrap
-from callflow.cli import server
+from callflow.cli import deployment
 from callflow.errors import SettingsError
 from callflow.health.check import Check, Grade
 from callflow.records.failure import RecordsError
@@ -46,7 +46,7 @@ def _lifts() -> Sites:
     from callflow.sites.directory import Sites
 
     settings = bootstrap.settings()
-    if settings.sites is None and server.read_url(settings.data_dir) is not None:
+    if settings.sites is None and deployment.read_url(settings.data_dir) is not None:
         told = read(settings.data_dir).get("sites")
         if isinstance(told, str):
             return Sites.load(Path(told))

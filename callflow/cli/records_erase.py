@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Sequence
 
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 from callflow.errors import CallflowError
 from callflow.language.private import told_in
 from callflow.records.reading import Wanted, each
@@ -45,7 +45,7 @@ class StillThere(CallflowError):
         more = f" and {len(call_sids) - TOLD} more" if len(call_sids) > TOLD else ""
         super().__init__(
             f"the lasting record is erased, and what was said may still be read in the working "
-            f"keys of {told}{more} until {screen.clock(until_ms)}: {reason}. Once it can be "
+            f"keys of {told}{more} until {terminal.clock(until_ms)}: {reason}. Once it can be "
             "reached name these calls again; an archiver that reaches it does so itself"
         )
 
@@ -68,7 +68,7 @@ def forgotten(
     wanted = [call_sid for call_sid in kept if call_sid in recent or call_sid in named]
     found: list[str] = []
     try:
-        if not wanted or server.find() is None:
+        if not wanted or deployment.find() is None:
             reason = "no server is named here (CALLFLOW_REDIS_URL), and no local stack runs"
         else:
             unarchived, reason = Unarchived(Scripts(bootstrap.client()), ttl_ms), ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from callflow.call.record import CallRecord
 from callflow.call.words import Word, last_words, waiting_since, word
-from callflow.cli import screen
+from callflow.cli import terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,11 +81,11 @@ class Row:
 def list_table(records: Sequence[CallRecord], now_ms: int, width: int) -> Table:
     """Where each call stands, with the whole CallSid to be copied."""
     cells: dict[str, Callable[[CallRecord], Text]] = {
-        "call": lambda each: screen.text(each.call_sid),
+        "call": lambda each: terminal.text(each.call_sid),
         "state": state,
-        "turns": lambda each: screen.text(f"{each.answered}/{each.heard}"),
+        "turns": lambda each: terminal.text(f"{each.answered}/{each.heard}"),
         "waiting": lambda each: waiting(each, now_ms),
-        "since": lambda each: screen.text(screen.clock(each.created_at)),
+        "since": lambda each: terminal.text(terminal.clock(each.created_at)),
         "scenario": scenario,
         "last words": said,
     }
@@ -102,7 +102,7 @@ def _table(
     shown = {
         name: cell for name, cell in cells.items() if width >= CROWDED or name not in first_to_go
     }
-    table = screen.table(*shown, numbers=("waiting", "turns"))
+    table = terminal.table(*shown, numbers=("waiting", "turns"))
     for column in table.columns:
         column.min_width = _ROOM.get(str(column.header), column.min_width)
     for record in records:
@@ -113,29 +113,29 @@ def _table(
 def state(record: CallRecord) -> Text:
     """The word for where the call stands, in its colour."""
     here = word(record)
-    return screen.text(str(here), STYLES[here])
+    return terminal.text(str(here), STYLES[here])
 
 
 def waiting(record: CallRecord, now_ms: int) -> Text:
     """For how long the caller has waited; in red when that is too long."""
     since = waiting_since(record)
     late = since is not None and now_ms - since > LATE_MS
-    return screen.text(_age(since, now_ms), "bold red" if late else "")
+    return terminal.text(_age(since, now_ms), "bold red" if late else "")
 
 
 def said(record: CallRecord) -> Text:
     """Who spoke last, and what."""
     last = last_words(record)
     if last is None:
-        return screen.text("")
+        return terminal.text("")
     speaker, words = last
-    return screen.text(f"{speaker}: {words or '(silence)'}")
+    return terminal.text(f"{speaker}: {words or '(silence)'}")
 
 
 def scenario(record: CallRecord) -> Text:
     """What kind of call it is, once that is known."""
-    return screen.text(record.scenario_type or "")
+    return terminal.text(record.scenario_type or "")
 
 
 def _age(since: int | None, now_ms: int) -> str:
-    return "" if since is None else screen.span(now_ms - since)
+    return "" if since is None else terminal.span(now_ms - since)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 
 if TYPE_CHECKING:
     from callflow.sites.directory import Sites
@@ -21,7 +21,7 @@ ACKNOWLEDGED_WITHIN_S = 45
 
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="YAML or CSV.")],
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Check a file of sites; each problem on its own line, as path:line: reason."""
     from callflow.sites.directory import Sites, check
@@ -35,26 +35,28 @@ def check(
     warnings = [] if sites is None else list(_warnings(sites))
     if as_json:
         told = [{"path": str(p.path), "line": p.line, "reason": p.reason} for p in problems]
-        screen.line(json.dumps({"ok": not problems, "problems": told, "warnings": warnings}))
+        terminal.line(json.dumps({"ok": not problems, "problems": told, "warnings": warnings}))
     elif sites is None:
         for each in problems:
-            screen.line(screen.plain(str(each)))
-        screen.note(f"{screen.counted(len(problems), 'problem')}: no process would start with it")
+            terminal.line(terminal.plain(str(each)))
+        terminal.note(
+            f"{terminal.counted(len(problems), 'problem')}: no process would start with it"
+        )
     else:
         for warning in warnings:
-            screen.note(warning)
-        screen.line(f"{file}: all right, {_summary(sites)}")
+            terminal.note(warning)
+        terminal.line(f"{file}: all right, {_summary(sites)}")
     if problems:
         raise typer.Exit(1)
 
 
 def _summary(sites: Sites) -> str:
-    parts = [screen.counted(len(sites), "site")]
+    parts = [terminal.counted(len(sites), "site")]
     for name in ("mode", "language"):
         counts = Counter(getattr(site, name) for site in sites)
         parts.append(", ".join(f"{count} × {value}" for value, count in sorted(counts.items())))
     numbers = {human.number for site in sites for human in site.humans}
-    return " · ".join((*parts, f"{screen.counted(len(numbers), 'number')} on the ladders"))
+    return " · ".join((*parts, f"{terminal.counted(len(numbers), 'number')} on the ladders"))
 
 
 def _warnings(sites: Sites) -> Iterator[str]:

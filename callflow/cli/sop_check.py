@@ -8,19 +8,19 @@ from typing import Annotated
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 
 
 def check(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The operator's procedures.")],
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Check a folder of procedures; each problem on its own line, as path:line: reason."""
     from callflow.procedures import library
 
     problems = library.check(folder)
     if as_json:
-        screen.line(
+        terminal.line(
             json.dumps(
                 {
                     "ok": not problems,
@@ -33,11 +33,15 @@ def check(
         )
     elif problems:
         for each in problems:
-            screen.line(str(each))
-        screen.note(f"{screen.counted(len(problems), 'problem')}: this folder would not be loaded")
+            terminal.line(str(each))
+        terminal.note(
+            f"{terminal.counted(len(problems), 'problem')}: this folder would not be loaded"
+        )
     else:
         # What workers will answer from: the operator's documents and the shipped ones.
         known = len(library.SopLibrary.load(folder).documents)
-        screen.line(f"{folder}: all right, {screen.counted(known, 'scenario')} with those shipped")
+        terminal.line(
+            f"{folder}: all right, {terminal.counted(known, 'scenario')} with those shipped"
+        )
     if problems:
         raise typer.Exit(1)

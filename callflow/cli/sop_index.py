@@ -7,17 +7,17 @@ import time
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 
 
-def index(as_json: screen.AsJson = False) -> None:
+def index(as_json: terminal.AsJson = False) -> None:
     """Build this machine's index of the procedures now; a worker that finds none builds it when it
     starts. Built already, nothing is done. For images and for machines that are being set up."""
     from callflow import bootstrap
 
     retrieval = bootstrap.retrieval()
     if retrieval == "lexical":
-        screen.note(
+        terminal.note(
             "procedures are found by their words here, which needs no index; to find them by "
             "meaning: pip install 'callflow[semantic]', and do not set CALLFLOW_RETRIEVAL=lexical"
         )
@@ -28,6 +28,6 @@ def index(as_json: screen.AsJson = False) -> None:
     folder, scenarios = bootstrap.index_dir(), len(bootstrap.library().documents)
     if as_json:
         told = {"folder": str(folder), "scenarios": scenarios, "took_s": took_s}
-        screen.line(json.dumps(told))
+        terminal.line(json.dumps(told))
         return
-    screen.line(f"{folder}: {screen.counted(scenarios, 'scenario')}, ready after {took_s} s")
+    terminal.line(f"{folder}: {terminal.counted(scenarios, 'scenario')}, ready after {took_s} s")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 from callflow.errors import CallflowError
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -30,7 +30,7 @@ def _scenario(given: str) -> str:
     # readme.md is a note to people in every folder, and no procedure.
     if not _ID.fullmatch(given) or given == "readme":
         raise typer.BadParameter(
-            f"{screen.plain(given)!r} is no id of a scenario: write lower-case letters, digits "
+            f"{terminal.plain(given)!r} is no id of a scenario: write lower-case letters, digits "
             "and _, such as power_failure"
         )
     return given
@@ -39,7 +39,7 @@ def _scenario(given: str) -> str:
 def _title(given: str | None) -> str | None:
     if given is None:
         return None
-    if not given.strip() or len(given) > _MOST_TITLE_CHARS or screen.plain(given) != given:
+    if not given.strip() or len(given) > _MOST_TITLE_CHARS or terminal.plain(given) != given:
         raise typer.BadParameter(f"write one line of at most {_MOST_TITLE_CHARS} characters")
     return given.strip()
 
@@ -67,9 +67,9 @@ def new(
     else:
         text = _copy(shipped.path, title)
     _write(path, text)
-    screen.line(str(path))
+    terminal.line(str(path))
     if shipped is None:
-        screen.note(
+        terminal.note(
             "1. Fill every empty bullet, in each language; remove languages you do not speak.\n"
             "   Under ### Callers write how callers put it: the more ways, the surer it is found.\n"
             f"2. callflow sop check {folder}    refuses the folder until nothing is left empty\n"
@@ -78,7 +78,7 @@ def new(
             "   elsewhere before it goes there."
         )
     else:
-        screen.note(
+        terminal.note(
             f"{scenario} is one that callflow brings: this is a copy, and takes its place where\n"
             "CALLFLOW_SOP_DIR names this folder. Change its version together with its text."
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 
 if TYPE_CHECKING:
     from callflow.lab.evaluation.rehearsal import Turn
@@ -25,7 +25,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
 
 def _language(given: str) -> str:
     if not _LANGUAGE.fullmatch(given):
-        raise typer.BadParameter(f"{screen.plain(given)!r} is no language: write en, es or zh-CN")
+        raise typer.BadParameter(f"{terminal.plain(given)!r} is no language: write en, es or zh-CN")
     return given
 
 
@@ -46,7 +46,7 @@ def try_out(
         Literal["lexical", "semantic"] | None,
         typer.Option(help="How meaning is found; as in CALLFLOW_RETRIEVAL if left out."),
     ] = None,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Try the procedures: which one these words find, how urgent they are, and the reply.
 
@@ -61,7 +61,7 @@ def try_out(
     turn = rehearse(said, language, parts.comprehension, parts.responder)[-1]
     told = as_dict(turn, nearest(turn, parts.comprehension), parts.engine.urgencies)
     if as_json:
-        screen.line(json.dumps(told))
+        terminal.line(json.dumps(told))
     else:
         _show(told)
 
@@ -104,8 +104,8 @@ def _show(told: Mapping[str, Any]) -> None:
     grid.add_column(width=9, style="bold")
     grid.add_column()
     for name, words in _rows(told):
-        grid.add_row(name, screen.text(words))
-    screen.page(grid)
+        grid.add_row(name, terminal.text(words))
+    terminal.page(grid)
 
 
 def _rows(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -114,11 +114,11 @@ def _rows(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     urgency = told["urgency"]
     yield "scenario", told["scenario"] or "unknown: the reply asks"
     if others := [name for name in told["open_scenarios"] if name != told["scenario"]]:
-        yield "also open", screen.sentence(others)
+        yield "also open", terminal.sentence(others)
     likely = [each for each in told["likely"] if each["probability"] >= _WORTH_SHOWING]
     yield (
         "likely",
-        screen.sentence(
+        terminal.sentence(
             f"{each['scenario']} {each['urgency']} {each['probability']:.0%}" for each in likely
         )
         or "nothing",
@@ -126,12 +126,12 @@ def _rows(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "urgency", f"{urgency}, {MEANINGS[urgency]}" if urgency else "unknown"
     yield (
         "danger",
-        f"{screen.sentence(told['dangers']) or 'none heard'}"
+        f"{terminal.sentence(told['dangers']) or 'none heard'}"
         f" · life at risk {told['danger_probability']:.0%}",
     )
     if told["all_clear"]:
         yield "all clear", "said: everybody is out, or nothing was the matter"
-    yield "facts", screen.sentence(_fact(*each) for each in told["facts"].items()) or "none"
+    yield "facts", terminal.sentence(_fact(*each) for each in told["facts"].items()) or "none"
     yield "language", told["language"]
     for index, each in enumerate(told["chunks"]):
         yield "" if index else "chunks", f"{each['score']:7.3f}  {each['id']}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 from callflow.errors import CallflowError, SettingsError
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def fallback(
         )
     chosen = _chosen(Sites.load(path), site)
     ladder = [(human.number, human.ring_s) for human in chosen.humans]
-    screen.line(document([chosen.language], ladder, chosen.number_to_show))
-    screen.note(f"for site {chosen.id}; host it at the carrier, then `callflow twilio setup`")
+    terminal.line(document([chosen.language], ladder, chosen.number_to_show))
+    terminal.note(f"for site {chosen.id}; host it at the carrier, then `callflow twilio setup`")
 
 
 def _chosen(known: Sites, wanted: str | None) -> Site:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen
+from callflow.cli import terminal
 from callflow.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def setup(
         ),
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Set it at Twilio.")] = False,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Print a number's settings, and what differs at Twilio; with --apply, set it there."""
     from callflow import bootstrap
@@ -49,7 +49,7 @@ def setup(
         except TelephoneError as error:
             if apply:
                 raise
-            screen.note(f"what is set now cannot be told: {error}")
+            terminal.note(f"what is set now cannot be told: {error}")
     changes = settings.other_than(held.settings) if held is not None else {}
     if apply and numbers is not None and held is not None:
         changes = numbers.change(held, settings)
@@ -58,7 +58,7 @@ def setup(
     else:
         _print(settings, held, changes, apply)
     if fallback_url is None:
-        screen.note(
+        terminal.note(
             "the fallback address is our own: when all of ours is gone, so is it. Host what "
             "`callflow twilio fallback` prints at the carrier, and give it with --fallback-url"
         )
@@ -87,18 +87,18 @@ def _print(
     before = asdict(held.settings) if held is not None else {}
     for name, value in asdict(settings).items():
         if value or name in changes:
-            screen.line(f"{name:<24}{value or '(none)'}")
+            terminal.line(f"{name:<24}{value or '(none)'}")
         if name in changes:
             word = "was" if applied else "now"
-            screen.line(screen.plain(f"{'':<16}{word:>6}  {before[name] or '(none)'}"))
+            terminal.line(terminal.plain(f"{'':<16}{word:>6}  {before[name] or '(none)'}"))
     if held is None:
-        screen.note("set these for the number at Twilio, or let --apply do it")
+        terminal.note("set these for the number at Twilio, or let --apply do it")
     elif not changes:
-        screen.note("this is how it is set at Twilio")
+        terminal.note("this is how it is set at Twilio")
     elif applied:
-        screen.note(f"changed at Twilio: {', '.join(changes)}")
+        terminal.note(f"changed at Twilio: {', '.join(changes)}")
     else:
-        screen.note(f"{screen.counted(len(changes), 'setting')} to change; --apply does it")
+        terminal.note(f"{terminal.counted(len(changes), 'setting')} to change; --apply does it")
 
 
 def _print_json(
@@ -108,7 +108,7 @@ def _print_json(
     changes: dict[str, str],
     applied: bool,
 ) -> None:
-    screen.line(
+    terminal.line(
         json.dumps(
             {
                 "number": number,

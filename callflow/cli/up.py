@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 
 if TYPE_CHECKING:
     from callflow.cli.local import Local
@@ -56,12 +56,14 @@ def up(
         os.environ["CALLFLOW_DATA_DIR"] = str(data_dir)
         bootstrap.forget()
     here = bootstrap.settings().data_dir
-    if not server.keep_records(here):
-        screen.note("no lasting records: they are not installed (pip install 'callflow[records]')")
+    if not deployment.keep_records(here):
+        terminal.note(
+            "no lasting records: they are not installed (pip install 'callflow[records]')"
+        )
     bootstrap.library()  # Here a bad procedure is one sentence; in the workers, one in each log.
     size = local.Size(workers, slots, str(pool))
     with _told_to_end() as ended, ExitStack() as running:
-        announcement = running.enter_context(server.announced(here))
+        announcement = running.enter_context(deployment.announced(here))
         port = None if no_flower else local.flower_port(flower_port)
         answers_on = None if no_web else local.web_port(web_port)
         line = None if answers_on is None else exchange.plan(bootstrap.settings(), answers_on)
@@ -70,7 +72,7 @@ def up(
         stack.start_processes(port, line)
         _tell_what_runs(stack)
         _look_after(stack, ended)
-        screen.note("ending all of it …")
+        terminal.note("ending all of it …")
 
 
 def _tell_what_runs(stack: Local) -> None:
@@ -78,19 +80,19 @@ def _tell_what_runs(stack: Local) -> None:
 
     grid = Table.grid(padding=(0, 2))
     for name, what in stack.description():
-        grid.add_row(screen.text(name, "bold"), screen.text(what))
-    screen.console().print(grid)
+        grid.add_row(terminal.text(name, "bold"), terminal.text(what))
+    terminal.console().print(grid)
 
 
 def _look_after(stack: Local, ended: threading.Event) -> None:
     from callflow.cli.local import POLL_S
 
     began = time.monotonic()
-    console = screen.console()
+    console = terminal.console()
     if stack.wait_until_at_work(_tell):
         took_s = time.monotonic() - began
-        console.print(screen.text(f"ready in {took_s:.1f} s", "bold green"))
-        screen.note(
+        console.print(terminal.text(f"ready in {took_s:.1f} s", "bold green"))
+        terminal.note(
             "call it: callflow phone · type to it: callflow call · watch: callflow calls watch · "
             "end all of it: Ctrl-C"
         )
@@ -102,8 +104,8 @@ def _look_after(stack: Local, ended: threading.Event) -> None:
 
 
 def _tell(news: str) -> None:
-    screen.console().print(
-        screen.text(time.strftime("%H:%M:%S"), "dim"), screen.text(news), soft_wrap=True
+    terminal.console().print(
+        terminal.text(time.strftime("%H:%M:%S"), "dim"), terminal.text(news), soft_wrap=True
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from callflow.call.role import Role
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 from callflow.errors import CallflowError, SettingsError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class UnknownUser(CallflowError):
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
         super().__init__(
-            f"there is no {screen.plain(name)} in {path}: `callflow users ls` shows who is"
+            f"there is no {terminal.plain(name)} in {path}: `callflow users ls` shows who is"
         )
 
 
@@ -46,8 +46,8 @@ class UserExists(CallflowError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(
-            f"there is a {screen.plain(name)} already: change them with `callflow users password` "
-            "or `callflow users role`"
+            f"there is a {terminal.plain(name)} already: change them with `callflow users "
+            "password` or `callflow users role`"
         )
 
 
@@ -97,10 +97,10 @@ def add(
         if folded(name) in map(folded, users):
             raise UserExists(name)
         users[name] = user
-    screen.line(f"{name} may sign in as {role}")
+    terminal.line(f"{name} may sign in as {role}")
 
 
-def ls(file: File = None, as_json: screen.AsJson = False) -> None:
+def ls(file: File = None, as_json: terminal.AsJson = False) -> None:
     """Who may sign in, and as what."""
     from callflow.access.users import Users
 
@@ -111,14 +111,14 @@ def ls(file: File = None, as_json: screen.AsJson = False) -> None:
             {"name": name, **user.model_dump(mode="json", include=shown)}
             for name, user in users.items()
         ]
-        screen.line(json.dumps(listed, ensure_ascii=False))
+        terminal.line(json.dumps(listed, ensure_ascii=False))
         return
-    table = screen.table("name", "role", "telephone", "language")
+    table = terminal.table("name", "role", "telephone", "language")
     for name, user in users.items():
         table.add_row(
-            *map(screen.text, (name, user.role, user.telephone or "", user.language or ""))
+            *map(terminal.text, (name, user.role, user.telephone or "", user.language or ""))
         )
-    screen.page(table)
+    terminal.page(table)
 
 
 def rm(name: Name, file: File = None) -> None:
@@ -129,7 +129,7 @@ def rm(name: Name, file: File = None) -> None:
     with changing(path) as users:
         called = _known(users, name, path)
         del users[called]
-    screen.line(f"{called} may sign in no more")
+    terminal.line(f"{called} may sign in no more")
 
 
 def password(name: Name, file: File = None) -> None:
@@ -142,7 +142,7 @@ def password(name: Name, file: File = None) -> None:
     with changing(path) as users:
         called = _known(users, name, path)
         users[called] = users[called].model_copy(update={"password": given})
-    screen.line(f"{called} has another password")
+    terminal.line(f"{called} has another password")
 
 
 def role(
@@ -155,14 +155,14 @@ def role(
     with changing(path) as users:
         called = _known(users, name, path)
         users[called] = users[called].model_copy(update={"role": role})
-    screen.line(f"{called} is {role}")
+    terminal.line(f"{called} is {role}")
 
 
 def log(
     call_sid: Annotated[
         str | None, typer.Option("--call", help="Who read this call, and acted in it.")
     ] = None,
-    as_json: screen.AsJson = False,
+    as_json: terminal.AsJson = False,
 ) -> None:
     """Who signed in and out, or who read one call: oldest first. Whoever has ended up in a record
     that lasts is also in `callflow records show`."""
@@ -170,18 +170,18 @@ def log(
     from callflow.redis.scripts import Scripts
     from callflow.store.audit import Audit
 
-    server.need()
+    deployment.need()
     audit = Audit(Scripts(bootstrap.client()))
     lines = audit.sign_ins() if call_sid is None else audit.of_call(call_sid)
     if as_json:
         for one in lines:
-            screen.line(json.dumps(asdict(one), ensure_ascii=False))
+            terminal.line(json.dumps(asdict(one), ensure_ascii=False))
         return
-    table = screen.table("at", "what", "by", "address")
+    table = terminal.table("at", "what", "by", "address")
     for one in lines:
-        shown = (screen.clock(one.at), one.what, one.by or "a name that nobody has", one.address)
-        table.add_row(*map(screen.text, shown))
-    screen.page(table)
+        shown = (terminal.clock(one.at), one.what, one.by or "a name that nobody has", one.address)
+        table.add_row(*map(terminal.text, shown))
+    terminal.page(table)
 
 
 def _path(file: Path | None) -> Path:

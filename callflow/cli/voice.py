@@ -10,7 +10,7 @@ from typing import Protocol
 
 from callflow.call.record import CallRecord
 from callflow.call.words import word
-from callflow.cli import screen
+from callflow.cli import terminal
 from callflow.store.standing import Reply
 
 YOU = "you  ▸ "
@@ -68,7 +68,7 @@ class TextVoice:
     """For people. Through a pipe stdout has the replies alone, each on its own line."""
 
     def __init__(self) -> None:
-        self._console = screen.console()
+        self._console = terminal.console()
         self._terminal = self._console.is_terminal
         self._typed = self._terminal and sys.stdin is not None and sys.stdin.isatty()
         self._spoken = ""
@@ -76,7 +76,7 @@ class TextVoice:
 
     def opened(self, record: CallRecord, *, known: bool) -> None:
         """Say which call it is; show the thread so far."""
-        at = f" from {screen.plain(record.site)}" if record.site else ""
+        at = f" from {terminal.plain(record.site)}" if record.site else ""
         how = (
             f"was opened before: {word(record)}" if known else f"is open, in {record.language}{at}"
         )
@@ -86,7 +86,7 @@ class TextVoice:
         if known and record.conversation_thread:
             from callflow.cli.calls_show import transcript
 
-            screen.console(None if self._terminal else sys.stderr).print(transcript(record))
+            terminal.console(None if self._terminal else sys.stderr).print(transcript(record))
 
     def listen(self) -> str | None:
         """Read a line; what comes through a pipe is shown to the person who looks on."""
@@ -95,7 +95,7 @@ class TextVoice:
         said = read_line("")
         if said is not None and self._terminal:
             self._console.print(
-                screen.text(YOU, "bold cyan"), screen.text(said or "(silence)"), sep=""
+                terminal.text(YOU, "bold cyan"), terminal.text(said or "(silence)"), sep=""
             )
         return said
 
@@ -116,7 +116,7 @@ class TextVoice:
             # Never by our own workers; an older release may have worded it anew.
             sys.stdout.write("\n")
             self.waiting(turn)
-        self._write(screen.plain(reply.text[len(self._spoken) :]))
+        self._write(terminal.plain(reply.text[len(self._spoken) :]))
         self._spoken = reply.text
         if reply.done and not reply.text:
             self.note("(nothing is said)")
@@ -132,7 +132,7 @@ class TextVoice:
         from rich.cells import cell_len
 
         if text and self._column == 0:
-            self._console.print(screen.text(US, "bold green"), end="")
+            self._console.print(terminal.text(US, "bold green"), end="")
             self._column = len(US)
         for piece in re.findall(r"\s+|\S+", text):
             if self._column + cell_len(piece) > self._console.width:
@@ -160,7 +160,7 @@ class TextVoice:
         self._tell(text, "dim")
 
     def _tell(self, text: str, style: str) -> None:
-        screen.console(sys.stderr).print(screen.text(text, style), soft_wrap=True)
+        terminal.console(sys.stderr).print(terminal.text(text, style), soft_wrap=True)
 
 
 class JsonVoice:
@@ -205,4 +205,4 @@ class JsonVoice:
         self._tell("note", text=text)
 
     def _tell(self, event: str, **facts: object) -> None:
-        screen.line(json.dumps({"event": event, **facts}, ensure_ascii=False))
+        terminal.line(json.dumps({"event": event, **facts}, ensure_ascii=False))

@@ -13,7 +13,7 @@ from rich.text import Text
 from callflow.board import cells as said
 from callflow.board.news import STALE_MS, Snapshot
 from callflow.board.sight import SILENCE_MS, Row
-from callflow.cli import calls_show, screen
+from callflow.cli import calls_show, terminal
 from callflow.cli.watch_view import KEYS, KEYS_OF_A_CALL, View
 from callflow.i18n.words import catalogue
 
@@ -94,7 +94,7 @@ def page(seen: Seen, view: View, console: Console) -> Group:
     else:
         lines, keys = _call(seen, view, console, room), KEYS_OF_A_CALL
     lines = [*lines[:room], *(Text() for _ in range(room - len(lines)))]
-    trouble = screen.text(seen.trouble, "bold red")
+    trouble = terminal.text(seen.trouble, "bold red")
     lines = [*head, *lines, trouble, _row([(_place(seen, view, height), ""), (keys, "dim")])]
     for line in lines:
         line.no_wrap = True
@@ -113,7 +113,7 @@ def _place(seen: Seen, view: View, height: int) -> str:
 def header(seen: Seen, view: View, width: int) -> list[Text]:
     """Clock and age of the data, calls per state, who is at work, the last hour."""
     head = seen.board.header
-    first = Text("callflow  ", "bold") + screen.text(screen.clock(seen.board.now_ms))
+    first = Text("callflow  ", "bold") + terminal.text(terminal.clock(seen.board.now_ms))
     if view.paused:
         first.append("  PAUSED: p goes on", "bold black on yellow")
     elif seen.age_ms > STALE_MS:
@@ -124,7 +124,7 @@ def header(seen: Seen, view: View, width: int) -> list[Text]:
     states = [
         (f"{count} {word}", STATES[said.state_of(word)]) for word, count in head["calls"].items()
     ]
-    total = screen.counted(head["active"], "call")
+    total = terminal.counted(head["active"], "call")
     hidden = f"{head['hidden']} {_WORDS('head.hidden')}" if head["hidden"] else ""
     return [
         first,
@@ -162,7 +162,7 @@ def _staffed(seen: Seen) -> list[tuple[str, str]]:
 
 def _calls(seen: Seen, view: View, most: int, width: int) -> list[Text]:
     if not seen.calls:
-        return [screen.text(_WORDS("board.empty"), "dim")]
+        return [terminal.text(_WORDS("board.empty"), "dim")]
     return [
         line
         for row in seen.board.rows[view.window(seen.calls, most)]
@@ -176,13 +176,13 @@ def call(row: Row, now_ms: int, width: int, *, chosen: bool) -> list[Text]:
     part = told.parts
     over = row.outcome is not None
     urgency = f" {SHAPES[told.urgency]} {part['urgency']} {part['urgency_word']}".ljust(20)
-    who = screen.sentence((part["worker"], part["beat"], part["takeovers"]))
+    who = terminal.sentence((part["worker"], part["beat"], part["takeovers"]))
     first = Text("▌" if chosen else " ", "bold")
-    first.append_text(screen.text(urgency, "dim" if over else URGENCIES[told.urgency]))
-    first.append_text(screen.text(f" {part['state']:<13}", STATES[told.state]))
+    first.append_text(terminal.text(urgency, "dim" if over else URGENCIES[told.urgency]))
+    first.append_text(terminal.text(f" {part['state']:<13}", STATES[told.state]))
     late = row.waiting_since is not None and now_ms - row.waiting_since >= SILENCE_MS
-    first.append_text(screen.text(f"{part['waiting']:>7}  ", "bold red" if late else ""))
-    place = screen.sentence((part["lift"], part["address"]))
+    first.append_text(terminal.text(f"{part['waiting']:>7}  ", "bold red" if late else ""))
+    place = terminal.sentence((part["lift"], part["address"]))
     about = [
         (part["people"], ""),
         *((flag.text, LOOKS[flag.look]) for flag in told.flags),
@@ -190,7 +190,7 @@ def call(row: Row, now_ms: int, width: int, *, chosen: bool) -> list[Text]:
         (part["outcome"], ""),
     ]
     first.append_text(_row([(place, "bold"), *about]))
-    taken = screen.text(who, "bold red" if row.takeovers else "dim")
+    taken = terminal.text(who, "bold red" if row.takeovers else "dim")
     _beside(first, taken, width)
     return [first, _second(row, told, width, chosen=chosen)]
 
@@ -213,8 +213,8 @@ def _second(row: Row, told: said.Cells, width: int, *, chosen: bool) -> Text:
     room = width - line.cell_len - due.cell_len - 4
     if part["who"]:
         now = f" … {part['now']}" if part["now"] else ""
-        words = screen.text(f"  {part['who']}: ", "bold")
-        words.append_text(screen.text(part["words"], "not bold"))
+        words = terminal.text(f"  {part['who']}: ", "bold")
+        words.append_text(terminal.text(part["words"], "not bold"))
         words.truncate(max(0, room - cell_len(now)), overflow="ellipsis")
         line.append_text(words.append(now, "dim"))
     _beside(line, due, width)
@@ -231,8 +231,8 @@ def _due(told: said.Cells, room: int) -> Text:
 def _call(seen: Seen, view: View, console: Console, room: int) -> list[Text]:
     """The conversation of the call that is open: its end, or as far back as one has scrolled."""
     if seen.opened is None or seen.opened.call_sid != view.opened:
-        return [screen.text(f"{view.opened} has not been read yet, or has gone.", "dim")]
-    room -= len(title := [screen.text(f" {view.opened}", "bold"), Text()])
+        return [terminal.text(f"{view.opened} has not been read yet, or has gone.", "dim")]
+    room -= len(title := [terminal.text(f" {view.opened}", "bold"), Text()])
     every = console.render_lines(calls_show.transcript(seen.opened), pad=False)
     view.back = min(view.back, max(0, len(every) - room))
     end = len(every) - view.back
@@ -252,15 +252,15 @@ def _beside(line: Text, right: Text, width: int) -> None:
 
 def _row(parts: Sequence[tuple[str, str]]) -> Text:
     """Those parts that say something, each in its style, with dots between them."""
-    texts = [screen.text(words, style) for words, style in parts if words]
-    return screen.text(" · ", "dim").join(texts)
+    texts = [terminal.text(words, style) for words, style in parts if words]
+    return terminal.text(" · ", "dim").join(texts)
 
 
 def told(row: Row) -> str:
     """One call on one line without what passes by itself, for a file or a pipe."""
     part = said.cells(row.as_dict(), _WORDS, 0).parts
-    return screen.plain(
-        screen.sentence(
+    return terminal.plain(
+        terminal.sentence(
             (
                 row.call_sid,
                 f"{part['urgency']} {part['urgency_word']}",

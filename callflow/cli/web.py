@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from callflow.cli import screen, server
+from callflow.cli import deployment, terminal
 from callflow.errors import CallflowError
 
 
@@ -49,12 +49,12 @@ def web(
 
     known = bootstrap.settings()
     logs.configure(known.log_format, known.log_level or log_level)
-    server.need()
+    deployment.need()
     serve.check(bootstrap.settings(), host)
     if known.unsigned:
-        screen.note(serve.UNSIGNED)
+        terminal.note(serve.UNSIGNED)
     if bootstrap.telephone() is None:
-        screen.note("no CALLFLOW_TWILIO_ACCOUNT_SID: nobody can be rung, whatever happens")
+        terminal.note("no CALLFLOW_TWILIO_ACCOUNT_SID: nobody can be rung, whatever happens")
     # Reads its lists, before anybody can speak: it takes a third of a second of a processor, and
     # four callers at once would each wait for all of four readings.
     dangers("", "")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from callflow.cli import server
+from callflow.cli import deployment
 from tests.cli.running import Cli, store_at
 
 COMMANDS = (("calls", "ls"), ("calls", "show", "CA1"), ("calls", "watch"), ("sweep",), ("doctor",))
@@ -116,25 +116,25 @@ def test_a_data_directory_that_cannot_be_written_to_is_named(cli: Cli) -> None:
 
 def test_the_address_of_a_local_stack_is_its_owners_secret_and_ends_with_it(cli: Cli) -> None:
     data = cli.home / "data"
-    with server.announced(data) as announcement:
-        assert server.read_url(data) is None
+    with deployment.announced(data) as announcement:
+        assert deployment.read_url(data) is None
         announcement.write("redis://127.0.0.1:1/0")
-        assert server.read_url(data) == "redis://127.0.0.1:1/0"
+        assert deployment.read_url(data) == "redis://127.0.0.1:1/0"
         assert stat.S_IMODE((data / "url").stat().st_mode) == 0o600
-        with pytest.raises(server.AlreadyUp):
-            server.announced(data).__enter__()
+        with pytest.raises(deployment.AlreadyUp):
+            deployment.announced(data).__enter__()
         cli.run("calls", "ls").failed_with("the Redis server at 127.0.0.1:1/0 cannot be reached")
     assert not (data / "url").exists()
-    assert server.read_url(data) is None
+    assert deployment.read_url(data) is None
 
 
 def test_the_address_that_a_killed_stack_left_is_stale(cli: Cli) -> None:
     data = cli.home / "data"
     data.mkdir()
     (data / "url").write_text("redis://127.0.0.1:1/0\n")
-    assert server.read_url(data) is None
+    assert deployment.read_url(data) is None
     cli.run("calls", "ls").failed_with("no local stack is running here")
-    with server.announced(data) as announcement:
+    with deployment.announced(data) as announcement:
         announcement.write("redis://h:1/0")
         assert (data / "url").read_text() == "redis://h:1/0\n"
 

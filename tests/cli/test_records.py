@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from callflow import bootstrap
-from callflow.cli import server
+from callflow.cli import deployment
 from callflow.cli.exchange import Exchange, handed_out
 from callflow.records.records import Records
 from callflow.redis.scripts import Scripts, connect
@@ -230,7 +230,7 @@ def test_the_lifts_of_a_local_stack_are_those_that_it_has(
     env = {"CALLFLOW_SITES": str(cli.home / "sites.yaml")}
     stack = Exchange(1, "http://127.0.0.1:1", None, None, None, env)
     data = cli.home / "data"
-    with server.announced(data) as word, handed_out(stack, data):
+    with deployment.announced(data) as word, handed_out(stack, data):
         word.write(redis_url)
         ran = cli.run("records", "tests", "--json")
         assert [one["site"] for one in ran.json["lifts"]] == ["tower-2", "tower-1"]
@@ -269,11 +269,11 @@ def test_what_is_printed_for_programs_is_json_of_a_known_form(cli: Cli, kept: Re
 def test_a_local_stacks_records_last_in_its_data_directory(cli: Cli) -> None:
     here = cli.home / "data"
     here.mkdir()
-    assert server.keep_records(here)
+    assert deployment.keep_records(here)
     Records.open(os.environ["CALLFLOW_RECORDS_URL"]).keep(complete("CA1"))
     cli.set("CALLFLOW_RECORDS_URL", "")
     assert [row["call_sid"] for row in cli.run("records", "ls", "--json").json] == ["CA1"]
     cli.set("CALLFLOW_RECORDS_URL", url_in(cli.home))
     bootstrap.forget()
-    assert server.keep_records(here), "those that the settings name come first"
+    assert deployment.keep_records(here), "those that the settings name come first"
     assert os.environ["CALLFLOW_RECORDS_URL"] == url_in(cli.home)

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from callflow.cli import server
+from callflow.cli import deployment
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import free_port
 from callflow.redis.scripts import connect
@@ -85,7 +85,7 @@ def test_a_stack_is_not_started_on_a_server_that_evicts(
     connect(own_server.url).config_set("maxmemory-policy", "allkeys-lru")
     cli.set("CALLFLOW_REDIS_URL", own_server.url)
     cli.run("up", "--no-flower").failed_with("its maxmemory-policy is allkeys-lru")
-    assert server.read_url(cli.home / "data") is None
+    assert deployment.read_url(cli.home / "data") is None
 
 
 def test_a_port_that_flower_cannot_have_is_named(cli: Cli, own_server: EmbeddedServer) -> None:
