@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from callflow.board.past import Past
 from callflow.board.reader import Seen, Shown
 from callflow.board.sight import Row
+from callflow.call.history import CallHistory
 from callflow.call.state import CallState
 from callflow.health.staffed import Staffed
 from callflow.store.watching import Look, Sight
@@ -17,7 +17,7 @@ def shown(sid: str, fence: int = 0) -> Shown:
     sight = Sight(
         call_sid=sid, call_state=CallState.PENDING, created_at=AT, updated_at=AT, fence=fence
     )
-    row = Row.of(sight, Past(), None)
+    row = Row.of(sight, CallHistory(), None)
     return Shown(row, row.as_json())
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 from callflow.call.deadline import Timing
+from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord, Sentence, SopChunk
 from callflow.call.urgency import Urgency
 from callflow.celery import TAKEOVER, TURNS
@@ -17,7 +18,7 @@ from callflow.procedures.protocols import Engine, Hit, Scored
 from callflow.redis.scripts import Client, Scripts, connect
 from callflow.responder.protocol import Piece, Responder
 from callflow.store.calls import CallStore
-from callflow.store.journal import Journal, JournalEntry
+from callflow.store.journal import Journal
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence
 from callflow.store.snapshot import Snapshots

@@ -9,17 +9,16 @@ from typing import Any
 
 from callflow.board.cells import Cells, age, cells, short_worker
 from callflow.board.drawing import Drawing
-from callflow.board.past import Past
 from callflow.board.sight import Row
 from callflow.board.timeline import Lane, Mark, Span, timeline
 from callflow.call import acts
 from callflow.call.facts import HUMAN_FACTS, known
+from callflow.call.history import CallHistory, JournalEntry
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.call.urgency import MEANINGS
 from callflow.i18n.words import Catalogue
 from callflow.responder.approved import approved
 from callflow.sites.site import Site
-from callflow.store.journal import JournalEntry
 from callflow.store.watching import Sight
 
 
@@ -67,12 +66,9 @@ class Shown:
 
     def row(self) -> Row:
         """The same row as on the board."""
-        past = Past()
-        for entry in self.journal:
-            past.take(entry)
         fields = self.record.model_dump()
         sight = Sight.model_validate({**fields, "journal_length": len(self.journal)})
-        return Row.of(sight, past, self.site)
+        return Row.of(sight, CallHistory.of(self.journal), self.site)
 
     def values(self) -> dict[str, Any]:
         """All that the template wants to know."""

@@ -18,8 +18,8 @@ from typing import Final
 
 from callflow.board.news import Clock, News, Snapshot, State
 from callflow.board.reader import Reader, Seen
+from callflow.call.history import JournalEntry
 from callflow.errors import StoreError
-from callflow.store.journal import JournalEntry
 from callflow.store.watching import Look, Sight
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from callflow.board.call_page import clock
 from callflow.board.cells import age, state_of
-from callflow.board.past import HOUR_MS
+from callflow.board.last_hour import HOUR_MS
 from callflow.call.words import Word
 from callflow.i18n.words import Catalogue
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from callflow.board.past import Hour, Past, Silence
+from callflow.board.last_hour import LastHour, Silence
 from callflow.board.sight import Row
+from callflow.call.history import CallHistory, JournalEntry, Measure
 from callflow.call.state import CallState
 from callflow.health.staffed import Staffed
 from callflow.sites.site import Site
-from callflow.store.journal import JournalEntry
 from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.watching import ENDED_MS, FROM_THE_START, Look, Sight, Watching
 
@@ -42,6 +42,16 @@ class Shown:
 
     row: Row
     text: str
+
+
+@dataclass(slots=True)
+class FollowedJournal:
+    """What one call's journal has told, and up to where it was read: the id of its last line, and
+    its length then."""
+
+    history: CallHistory = field(default_factory=lambda: CallHistory(keep=1))
+    last_line: str = FROM_THE_START
+    length: int = 0
 
 
 Lines = tuple[Sight, list[JournalEntry]]
@@ -91,11 +101,11 @@ class Reader:
         self._site = site
         self._clock = clock
         self._sights: dict[str, Sight] = {}
-        self._pasts: dict[str, Past] = {}
+        self._journals: dict[str, FollowedJournal] = {}
         self._shown: dict[str, Shown] = {}
         self._told: set[str] = set()
         """whose journals had something new in this round"""
-        self._hour = Hour()
+        self._hour = LastHour()
         self._since_ms = 0
         self._looked_at: float | None = None
         self._staffed = Staffed()
@@ -107,7 +117,7 @@ class Reader:
         look = self._watching.look(ended_ms=ENDED_MS + away_ms)
         looked_at = self._clock()
         if self._looked_at is None or away_ms > BRIDGED_MS:
-            self._hour, self._since_ms = Hour(), look.now_ms
+            self._hour, self._since_ms = LastHour(), look.now_ms
         sights = {sight.call_sid: sight for sight in (*self._unseen(look), *look.sights)}
         lines = self._read(sights)
         if looked_at - self._asked_at >= ASK_STAFF_EVERY_S:
@@ -139,43 +149,44 @@ class Reader:
 
     def _read(self, sights: Mapping[str, Sight]) -> dict[str, Lines]:
         """Read on in the journals that have grown. Returns the lines of which nobody knew."""
-        for sid in self._pasts.keys() - sights.keys():
-            del self._pasts[sid]
+        for sid in self._journals.keys() - sights.keys():
+            del self._journals[sid]
         self._told = set()
         found: dict[str, Lines] = {}
         grown = {
-            sid: self._pasts[sid].line if sid in self._pasts else FROM_THE_START
+            sid: self._journals[sid].last_line if sid in self._journals else FROM_THE_START
             for sid, sight in sights.items()
-            if sid not in self._pasts or self._pasts[sid].length != sight.journal_length
+            if sid not in self._journals or self._journals[sid].length != sight.journal_length
         }
         for some in _chunks(grown.items(), JOURNALS_AT_ONCE):
             for sid, lines in self._watching.entries(dict(some)).items():
-                past = self._pasts.setdefault(sid, Past())
-                past.length = sights[sid].journal_length
+                journal = self._journals.setdefault(sid, FollowedJournal())
+                journal.length = sights[sid].journal_length
                 if lines:
                     self._told.add(sid)
-                fresh = [one for line, one in lines if self._take(sid, past, line, one)]
+                fresh = [one for line, one in lines if self._take(sid, journal, line, one)]
                 if fresh:
                     found[sid] = sights[sid], fresh
         return found
 
-    def _take(self, sid: str, past: Past, line: str, entry: JournalEntry) -> bool:
-        """Note one line of a journal; True for one that was written since this process looks."""
-        before = past.takeovers
-        silent_ms = past.take(entry)
-        past.line = line
+    def _take(self, sid: str, journal: FollowedJournal, line: str, entry: JournalEntry) -> bool:
+        """Add one line of a journal; True for one that was written since this process looks."""
+        before = journal.history.takeovers
+        ended = journal.history.add(entry)
+        journal.last_line = line
         if entry.at < self._since_ms:
             return False
-        if past.takeovers > before:
+        if journal.history.takeovers > before:
             self._hour.took_over(entry.at)
-        if silent_ms is not None:
-            self._hour.was_silent(Silence(sid, entry.at, silent_ms))
+        for one in ended:
+            if one.measure is Measure.SILENCE:
+                self._hour.was_silent(Silence(sid, entry.at, one.ms))
         return True
 
     def _silences(self, now_ms: int) -> Iterator[Silence]:
-        for sid, past in self._pasts.items():
-            if past.silent_since is not None:
-                yield Silence(sid, now_ms, now_ms - past.silent_since)
+        for sid, journal in self._journals.items():
+            if (since := journal.history.silent_since) is not None:
+                yield Silence(sid, now_ms, now_ms - since)
 
     def _show(self, sights: dict[str, Sight], look: Look) -> None:
         seen = {sight.call_sid for sight in look.sights}
@@ -188,12 +199,12 @@ class Reader:
 
     def _row(self, sid: str, sight: Sight, *, stale: bool) -> Shown:
         before = self._shown.get(sid)
-        past = self._pasts.get(sid) or Past()
+        journal = self._journals.get(sid) or FollowedJournal()
         same = self._sights.get(sid) is sight and sid not in self._told
         if before is not None and same and before.row.stale == stale:
             return before
         site = None if sight.site is None else self._site(sight.site)
-        row = replace(Row.of(sight, past, site), stale=stale)
+        row = replace(Row.of(sight, journal.history, site), stale=stale)
         if before is not None and _same(before.row, row):
             return before
         return Shown(row, row.as_json())

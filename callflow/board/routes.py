@@ -19,11 +19,12 @@ from callflow.board.figures import figures
 from callflow.board.page import BASE, BOARD_KEYS, CALL_KEYS, STATIC, page, switched, words_of
 from callflow.board.stream import Stream
 from callflow.call.disposition import Disposition
+from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.role import Deed
 from callflow.errors import InvalidCallSid
 from callflow.sites.directory import Sites
-from callflow.store.journal import Journal, JournalEntry
+from callflow.store.journal import Journal
 from callflow.store.snapshot import Snapshots
 
 COLUMNS: Final = (

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal
 
 from callflow.board.order import order
-from callflow.board.past import Past
 from callflow.call.facts import known
+from callflow.call.history import CallHistory
 from callflow.call.record import Handling
 from callflow.call.state import CallState
 from callflow.call.urgency import Urgency
@@ -105,8 +105,8 @@ class Row:
     """this call could not be looked at with the others: so it was, and what it is is not known"""
 
     @classmethod
-    def of(cls, sight: Sight, past: Past, site: Site | None) -> Row:
-        """The row of a call. `past`: what its journal tells; `site`: its lift, where known."""
+    def of(cls, sight: Sight, history: CallHistory, site: Site | None) -> Row:
+        """The row of a call. `history`: what its journal tells; `site`: its lift, where known."""
         facts = known(sight)
         since = waiting_since(sight)
         who, said = last_words(sight) or (None, "")
@@ -137,8 +137,8 @@ class Row:
             worker=sight.assigned_worker,
             beat_at=sight.last_heartbeat if held else None,
             fence=sight.fence,
-            takeovers=past.takeovers,
-            timers=tuple(_timers(sight, past, facts, since)),
+            takeovers=history.takeovers,
+            timers=tuple(_timers(sight, history, facts, since)),
             actions=_actions(sight),
             outcome=sight.outcome,
         )
@@ -204,11 +204,13 @@ def _flags(facts: Mapping[str, Any]) -> tuple[str, ...]:
     return (*facts.get("danger", ()), *told, *facts.get("vulnerable", ()))
 
 
-def _timers(sight: Sight, past: Past, facts: Mapping[str, Any], since: int | None) -> list[Timer]:
+def _timers(
+    sight: Sight, history: CallHistory, facts: Mapping[str, Any], since: int | None
+) -> list[Timer]:
     found: list[Timer] = []
     if sight.call_state is CallState.COMPLETE:
         return found
-    rung_since = past.alerted_at or past.left_at
+    rung_since = history.wanted_at or history.resumed_at
     if sight.alert is not None and not _accepted(sight) and rung_since is not None:
         found.append(Timer("acknowledge", rung_since, ACKNOWLEDGE_MS))
     if since is not None and not _speaking(sight):

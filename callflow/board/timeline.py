@@ -12,19 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, Literal
 
+from callflow.call.history import CallHistory, Claim, JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
-from callflow.store.journal import JournalEntry
 
 Kind = Literal["caller", "worker", "human", "desk"]
-
-ENDINGS: Final = frozenset({"committed", "handed_back", "reclaimed"})
-"""What takes the call off a worker and is told with its fence."""
-
-FOR_ALL: Final = frozenset({"transferred", "accepted", "ended"})
-"""What takes it off whoever has it."""
 
 SIGNS_OF_LIFE: Final = frozenset({"understood", "drafted"})
 
@@ -119,119 +114,96 @@ class Timeline:
 
 def timeline(record: CallRecord, journal: Sequence[JournalEntry], now_ms: int) -> Timeline:
     """The picture of a call. `now_ms`, the server's clock, is where what goes on still ends."""
-    drawing = _Drawing()
-    for entry in journal:
-        drawing.add(entry)
     over = record.call_state is CallState.COMPLETE
     end_ms = max([record.created_at, *(entry.at for entry in journal)])
     to_ms = end_ms if over else max(now_ms, end_ms)
-    return drawing.finished(record, to_ms)
+    drawing = _Lanes(to_ms)
+    for entry in journal:
+        drawing.mark(entry)
+    drawing.add_claims(record)
+    return drawing.timeline(record.created_at)
 
 
-class _Drawing:
-    """Takes the journal line by line."""
+class _Lanes:
+    """Sorts the lines of a journal into lanes. What goes on still goes on to `to_ms`."""
 
-    def __init__(self) -> None:
-        self._caller = Lane("caller")
-        self._human = Lane("human")
-        self._desk = Lane("desk")
+    def __init__(self, to_ms: int) -> None:
+        self._to_ms = to_ms
+        self._history = CallHistory()
+        self._caller, self._human, self._desk = Lane("caller"), Lane("human"), Lane("desk")
         self._workers: dict[str, Lane] = {}
-        self._held: tuple[Lane, Span] | None = None
-        self._rung: Span | None = None
-        self._talks: Span | None = None
-        self._lost: tuple[Lane, int] | None = None
-        self._links: list[tuple[Literal["takeover", "transfer"], Lane, int, Lane, int]] = []
+        self._open: dict[str, Span] = {}
+        """what goes on in the lane of the human: ringing, or talking"""
 
-    def add(self, entry: JournalEntry) -> None:
-        """One more line."""
-        mark = Mark(entry.at, entry.event, entry)
+    def mark(self, entry: JournalEntry) -> None:
+        """One more line, to be marked in the lanes that it belongs to."""
+        self._history.add(entry)
+        mark, claim = Mark(entry.at, entry.event, entry), self._history.claim
         if entry.event == "claimed":
-            self._claimed(entry)
-        elif entry.event in SIGNS_OF_LIFE:
-            self._alive(mark)
+            self._worker(claim)
+        elif entry.event in SIGNS_OF_LIFE and claim is not None:
+            self._worker(claim).marks.append(mark)
         elif entry.event == "refused":
-            self._refused(mark)
-        elif entry.event in ENDINGS:
-            self._let_go(entry)
-        if entry.event in FOR_ALL:
-            self._let_go(entry)
+            # A write that came too late: it belongs to whoever once had that fence.
+            late = [one for one in self._history.claims if one.fence == entry.fence]
+            for lane in {id(found): found for found in map(self._worker, late)}.values():
+                lane.marks.append(mark)
         if entry.event in CALLERS:
             self._caller.marks.append(mark)
         if entry.event in HUMANS:
             self._human.marks.append(mark)
         if entry.by is not None:
             self._desk.marks.append(mark)
-        self._people(entry)
+        self._follow_human(entry)
 
-    def _claimed(self, entry: JournalEntry) -> None:
-        if self._held is not None:  # Its end was lost in a failover.
-            self._let_go(entry)
-        name = entry.worker or "?"
-        lane = self._workers.setdefault(name, Lane("worker", name))
-        span = Span(entry.at, entry.at, fence=entry.fence, turn=entry.turn)
-        lane.spans.append(span)
-        self._held = lane, span
-        if self._lost is not None:
-            before, at_ms = self._lost
-            self._links.append(("takeover", before, at_ms, lane, entry.at))
-            self._lost = None
+    def _worker(self, claim: Claim | None) -> Lane:
+        name = claim.worker if claim is not None and claim.worker else "?"
+        return self._workers.setdefault(name, Lane("worker", name))
 
-    def _alive(self, mark: Mark) -> None:
-        if self._held is not None:
-            self._held[0].marks.append(mark)
-
-    def _refused(self, mark: Mark) -> None:
-        """A write that came too late: it belongs to whoever once had that fence."""
-        for lane in self._workers.values():
-            if any(span.fence == mark.entry.fence for span in lane.spans):
-                lane.marks.append(mark)
-
-    def _let_go(self, entry: JournalEntry) -> None:
-        if self._held is None:
-            return
-        lane, span = self._held
-        span.to_ms, span.end, span.reason = entry.at, entry.event, entry.reason
-        if span.lost:
-            alive = [mark.at_ms for mark in lane.marks if mark.at_ms >= span.from_ms]
-            span.silent_ms = max([span.from_ms, *alive])
-        if entry.event in ("reclaimed", "handed_back"):
-            self._lost = lane, entry.at
-        if entry.event == "transferred":
-            self._links.append(("transfer", lane, entry.at, self._human, entry.at))
-        self._held = None
-
-    def _people(self, entry: JournalEntry) -> None:
+    def _follow_human(self, entry: JournalEntry) -> None:
+        if entry.event in ("ringing", "not_answered", "ring_failed", "accepted", "ended"):
+            self._end("ringing", entry)
         if entry.event == "ringing":
-            self._end_ring(entry)
-            self._rung = Span(entry.at, entry.at, look="ringing", reason=entry.reason)
-            self._human.spans.append(self._rung)
-        elif entry.event in ("not_answered", "ring_failed", "accepted", "ended"):
-            self._end_ring(entry)
-        if entry.event == "accepted" and self._talks is None:
-            self._talks = Span(entry.at, entry.at, look="human")
-            self._human.spans.append(self._talks)
-        elif entry.event in ("resumed", "ended") and self._talks is not None:
-            self._talks.to_ms, self._talks.end = entry.at, entry.event
-            self._talks = None
+            self._begin("ringing", entry, entry.reason)
+        elif entry.event == "accepted" and "human" not in self._open:
+            self._begin("human", entry)
+        elif entry.event in ("resumed", "ended"):
+            self._end("human", entry)
 
-    def _end_ring(self, entry: JournalEntry) -> None:
-        if self._rung is not None:
-            self._rung.to_ms, self._rung.end = entry.at, entry.event
-            self._rung = None
+    def _begin(self, look: str, entry: JournalEntry, reason: str | None = None) -> None:
+        self._open[look] = Span(entry.at, self._to_ms, look=look, reason=reason)
+        self._human.spans.append(self._open[look])
 
-    def finished(self, record: CallRecord, to_ms: int) -> Timeline:
-        """The picture; what goes on still goes on to `to_ms`."""
-        for span in (self._rung, self._talks, self._held and self._held[1]):
-            if span is not None:
-                span.to_ms = to_ms
-        if self._held is not None and record.last_heartbeat is not None:
+    def _end(self, look: str, entry: JournalEntry) -> None:
+        span = self._open.pop(look, None)
+        if span is not None:
+            span.to_ms, span.end = entry.at, entry.event
+
+    def add_claims(self, record: CallRecord) -> None:
+        """Draw who had the call, and when, and the last beat of whoever has it now."""
+        for claim in self._history.claims:
+            span = Span(claim.at, claim.ended_at or self._to_ms, claim.ended_by or "")
+            span.fence, span.turn, span.reason = claim.fence, claim.turn, claim.reason
+            span.silent_ms = claim.last_sign_at if span.lost else None
+            self._worker(claim).spans.append(span)
+        held = self._history.claim
+        if held is not None and record.last_heartbeat is not None:
             beat = JournalEntry(event="beat", at=record.last_heartbeat, fence=record.fence)
-            self._held[0].marks.append(Mark(beat.at, "beat", beat))
-        shown = [self._caller, *self._workers.values()]
-        shown += [lane for lane in (self._human, self._desk) if lane.spans or lane.marks]
-        number = {id(lane): row for row, lane in enumerate(shown)}
-        links = tuple(
-            Link(look, number[id(one)], from_ms, number[id(other)], at_ms)
-            for look, one, from_ms, other, at_ms in self._links
-        )
-        return Timeline(record.created_at, to_ms, tuple(shown), links)
+            self._worker(held).marks.append(Mark(beat.at, "beat", beat))
+
+    def timeline(self, from_ms: int) -> Timeline:
+        """The picture."""
+        lanes = [self._caller, *self._workers.values()]
+        lanes += [lane for lane in (self._human, self._desk) if lane.spans or lane.marks]
+        rows = {id(lane): row for row, lane in enumerate(lanes)}
+        links = []
+        for claim, later in pairwise([*self._history.claims, None]):
+            row, end_ms = rows[id(self._worker(claim))], claim.ended_at if claim else None
+            if claim is None or end_ms is None:
+                continue
+            if claim.ended_by == "transferred":
+                links.append(Link("transfer", row, end_ms, rows[id(self._human)], end_ms))
+            elif later is not None and claim.taken_up_by == "claimed":
+                next_row = rows[id(self._worker(later))]
+                links.append(Link("takeover", row, end_ms, next_row, later.at))
+        return Timeline(from_ms, self._to_ms, tuple(lanes), tuple(links))

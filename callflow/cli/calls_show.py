@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from callflow.call.history import JournalEntry
     from callflow.call.record import CallRecord
-    from callflow.store.journal import JournalEntry
 
 SPEAKERS = {"caller": "bold cyan", "agent": "green", "human": "magenta"}
 

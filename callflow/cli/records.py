@@ -103,10 +103,10 @@ def show(
     as_json: terminal.AsJson = False,
 ) -> None:
     """Show one record whole: what was said and what happened, or who has erased it and why."""
+    from callflow.call.history import JournalEntry
     from callflow.call.record import CallRecord
     from callflow.cli.calls_show import whole
     from callflow.records.reading import find
-    from callflow.store.journal import JournalEntry
 
     found = find(_kept(), call_sid)
     if as_json:

@@ -1,4 +1,4 @@
-"""Follows every call through its journal, and counts: what the journal says, and how long it took.
+"""Counts what the journals of calls say, and how long it took.
 
 The journal is written by the scripts that change the records, on the server's clock, so all web
 processes count the same. A line that is older than this process is read and not counted: it tells
@@ -7,67 +7,48 @@ where a call stands, and was counted by those who were here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from callflow.call.history import CallHistory, JournalEntry, Measure, Measured
 from callflow.call.ladder import TAKEN_OVER
 from callflow.call.state import CallState
-from callflow.heartbeat import DEADLINE, DRAINED
+from callflow.metrics.catalogue import CAUSES, MISTAKES, RINGS
 from callflow.metrics.tally import Tally
-from callflow.store.journal import JournalEntry
 from callflow.store.watching import Look, Sight
-from callflow.watchdog import GONE, SILENT
 
 FAILED: Final = "failed"
 UNCLAIMED: Final = "unclaimed"
 
-_NAMED: Final = frozenset({GONE, SILENT, DRAINED, DEADLINE})
+_COUNTED: Final = {
+    "opened": "calls_opened",
+    "heard": "turns_heard",
+    "committed": "turns_answered",
+    "interrupted": "replies_interrupted",
+}
+"""Events that are counted by themselves."""
+
+_COUNTED_BY_REASON: Final = {
+    "refused": "refused_writes",
+    "alerted": "humans_wanted",
+    # By the carrier, at once: there is no alert, and no word of who came.
+    "put_through": "transfers",
+    "ended": "calls_ended",
+}
+
+_TIMES: Final[dict[Measure, tuple[str, str | None]]] = {
+    Measure.CLAIM_WAIT: ("claim_wait_seconds", None),
+    Measure.UNDERSTAND: ("turn_stage_seconds", "understand"),
+    Measure.FIRST_WORDS: ("turn_stage_seconds", "first_words"),
+    Measure.REST: ("turn_stage_seconds", "rest"),
+    Measure.REPLY_WAIT: ("caller_silence_seconds", None),
+    Measure.TURN: ("turn_seconds", None),
+    Measure.HUMAN_WAIT: ("human_answer_seconds", None),
+}
+"""What is measured → the histogram, and its label."""
 
 
-@dataclass(slots=True)
-class Claim:
-    """The turn that a worker has, or had last. Times are ms on the server's clock."""
-
-    at: int
-    fence: int
-    understood_at: int | None = None
-
-
-@dataclass(slots=True)
-class Followed:
-    """Where one call stands, as far as the times that are measured need it."""
-
-    owed: dict[int, int] = field(default_factory=dict)
-    """since when the turns that are not answered have been owed"""
-    answered_at: int = 0
-    worded_at: int | None = None
-    """when the first words of the reply to it were stored"""
-    claim: Claim | None = None
-    fallen: tuple[int, str] | None = None
-    """since when it is to be taken over, and the cause"""
-    wanted_at: int | None = None
-    """since when a human is wanted and none has come"""
-    with_human: bool = False
-    seen_beat: tuple[int, int] = 0, 0
-    """the last heartbeat that was seen: with which fence, and when"""
-    counted_beat: int = 0
-    """the last heartbeat behind which one was missed"""
-
-    def start(self, turn: int) -> int | None:
-        """Since when the caller has waited for the reply to `turn`; None: not known."""
-        since = self.owed.get(turn)
-        # What was said into a reply is owed from the end of that reply.
-        return None if since is None else max(since, self.answered_at)
-
-    def answered(self, turn: int, at: int) -> None:
-        """Nothing up to `turn` is owed any more."""
-        self.owed = {later: since for later, since in self.owed.items() if later > turn}
-        self.answered_at = at
-        self.worded_at, self.claim, self.fallen = None, None, None
-
-
-class Calls:
+class CallMetrics:
     """Counts in `tally` what happens to calls. `owed_ms` and `overdue_ms` as in `Timing`."""
 
     def __init__(self, tally: Tally, *, owed_ms: int, overdue_ms: int) -> None:
@@ -75,7 +56,9 @@ class Calls:
         self._owed_ms = owed_ms
         self._overdue_ms = overdue_ms
         self._since: int | None = None
-        self._calls: dict[str, Followed] = {}
+        self._calls: dict[str, CallHistory] = {}
+        self._missed: dict[str, int] = {}
+        """the last heartbeat of a call behind which one was missed"""
 
     def look(self, look: Look) -> None:
         """Take note of the heartbeats in sight, and forget the calls that are not. The first look
@@ -85,185 +68,76 @@ class Calls:
             self._tally.begin(look.now_ms)
         for sight in look.sights:
             if sight.call_state is CallState.IN_PROGRESS and sight.last_heartbeat is not None:
-                self._beat(look.now_ms, sight, sight.last_heartbeat)
+                self._see_beat(look.now_ms, sight, sight.last_heartbeat)
         if not look.blind and len(self._calls) > len(look.sights):
             seen = {sight.call_sid for sight in look.sights}
             for gone in self._calls.keys() - seen:
                 del self._calls[gone]
+                self._missed.pop(gone, None)
 
     def lines(self, call_sid: str, _sight: Sight, entries: Sequence[JournalEntry]) -> None:
         """New lines of one call's journal, in their order; each is to be given once."""
-        call = self._calls.setdefault(call_sid, Followed())
+        history = self._history(call_sid)
         for entry in entries:
-            if follow := _FOLLOWS.get(entry.event):
-                follow(self, call, entry)
-            self._count("journal_lines", entry, entry.event)
+            with_human = history.with_human
+            ended = history.add(entry)
+            if self._since is not None and entry.at >= self._since:
+                self._count(entry, with_human)
+                for measured in ended:
+                    self._observe(measured)
 
     def awaited_since(self, call_sids: Iterable[str]) -> list[int]:
         """Since when humans have been wanted in those of the calls that have none."""
         found = (self._calls.get(call_sid) for call_sid in call_sids)
         return [one.wanted_at for one in found if one is not None and one.wanted_at is not None]
 
-    def _beat(self, now_ms: int, sight: Sight, beat_at: int) -> None:
-        call = self._calls.setdefault(sight.call_sid, Followed())
-        call.seen_beat = sight.fence, beat_at
-        if now_ms - beat_at > self._overdue_ms and call.counted_beat != beat_at:
-            call.counted_beat = beat_at
+    def _history(self, call_sid: str) -> CallHistory:
+        return self._calls.setdefault(call_sid, CallHistory(keep=1))
+
+    def _see_beat(self, now_ms: int, sight: Sight, beat_at: int) -> None:
+        self._history(sight.call_sid).see_beat(sight.fence, beat_at)
+        overdue = now_ms - beat_at > self._overdue_ms
+        if overdue and self._missed.get(sight.call_sid) != beat_at:
+            self._missed[sight.call_sid] = beat_at
             self._tally.count("heartbeats_missed", now_ms)
 
-    def _count(
-        self, name: str, entry: JournalEntry, label: str | None = None, by: float = 1
-    ) -> None:
-        if self._new(entry):
-            self._tally.count(name, entry.at, label, by)
+    def _count(self, entry: JournalEntry, with_human: bool) -> None:
+        """`with_human`: a human had the call already."""
+        event, count = entry.event, self._tally.count
+        count("journal_lines", entry.at, event)
+        if event in _COUNTED:
+            count(_COUNTED[event], entry.at)
+        elif event in _COUNTED_BY_REASON:
+            count(_COUNTED_BY_REASON[event], entry.at, entry.reason)
+        elif event == TAKEN_OVER:
+            count("humans_wanted", entry.at, TAKEN_OVER)
+        elif event in RINGS:
+            count("rings", entry.at, event)
+        elif event == "lost":
+            count("turns_lost", entry.at, by=entry.count or 1)
+        elif event in ("transferred", "accepted") and not with_human:
+            count("transfers", entry.at, entry.reason)
+        elif event == "remarked":
+            self._count_remark(entry)
 
-    def _took(
-        self, name: str, entry: JournalEntry, since: int | None, label: str | None = None
-    ) -> None:
-        if since is not None and self._new(entry):
-            self._tally.observe(name, entry.at, entry.at - since, label)
-
-    def _new(self, entry: JournalEntry) -> bool:
-        return self._since is not None and entry.at >= self._since
-
-    def _opened(self, _call: Followed, entry: JournalEntry) -> None:
-        self._count("calls_opened", entry)
-
-    def _heard(self, call: Followed, entry: JournalEntry) -> None:
-        self._count("turns_heard", entry)
-        if entry.turn is not None and not call.with_human:
-            call.owed[entry.turn] = entry.at
-
-    def _claimed(self, call: Followed, entry: JournalEntry) -> None:
-        since = None if entry.turn is None else call.start(entry.turn)
-        if call.fallen is not None:
-            self._taken_over(call, entry)
-        elif since is not None:
-            self._took("claim_wait_seconds", entry, since)
-            if entry.at - since > self._owed_ms:
-                self._took("takeover_seconds", entry, since, UNCLAIMED)
-        call.claim = Claim(entry.at, entry.fence or 0)
-
-    def _understood(self, call: Followed, entry: JournalEntry) -> None:
-        claim = call.claim
-        if claim is not None and claim.fence == entry.fence and claim.understood_at is None:
-            claim.understood_at = entry.at
-            self._took("turn_stage_seconds", entry, claim.at, "understand")
-
-    def _drafted(self, call: Followed, entry: JournalEntry) -> None:
-        claim = call.claim
-        if claim is None or claim.fence != entry.fence or call.worded_at is not None:
-            return
-        call.worded_at = entry.at
-        if call.owed:
-            self._took("caller_silence_seconds", entry, call.start(min(call.owed)))
-        self._took("turn_stage_seconds", entry, claim.understood_at or claim.at, "first_words")
-
-    def _committed(self, call: Followed, entry: JournalEntry) -> None:
-        self._drafted(call, entry)  # Of a reply in one piece these are its first words.
-        self._count("turns_answered", entry)
-        claim = call.claim
-        if claim is not None and call.worded_at is not None:
-            # What an earlier worker had worded is no work of this one.
-            begun = max(call.worded_at, claim.understood_at or claim.at)
-            self._took("turn_stage_seconds", entry, begun, "rest")
-        if entry.turn is not None:
-            self._took("turn_seconds", entry, call.start(entry.turn))
-            call.answered(entry.turn, entry.at)
-
-    def _released(self, call: Followed, entry: JournalEntry) -> None:
-        cause = entry.reason if entry.reason in _NAMED else FAILED
-        since = entry.at
-        if cause in (GONE, SILENT) and call.claim is not None:
-            fence, beat_at = call.seen_beat
-            # Who fell before anybody saw it beat was alive when it claimed.
-            since = max(call.claim.at, beat_at if fence == call.claim.fence else 0)
-        call.fallen = since, cause
-
-    def _taken_over(self, call: Followed, entry: JournalEntry) -> None:
-        if call.fallen is not None:
-            since, cause = call.fallen
-            self._took("takeover_seconds", entry, since, cause)
-            call.fallen = None
-
-    def _lost(self, call: Followed, entry: JournalEntry) -> None:
-        self._count("turns_lost", entry, by=entry.count or 1)
-        if entry.turn is not None:
-            call.answered(entry.turn, entry.at)
-
-    def _interrupted(self, _call: Followed, entry: JournalEntry) -> None:
-        self._count("replies_interrupted", entry)
-
-    def _refused(self, _call: Followed, entry: JournalEntry) -> None:
-        self._count("refused_writes", entry, entry.reason)
-
-    def _alerted(self, call: Followed, entry: JournalEntry) -> None:
-        reason = TAKEN_OVER if entry.event == TAKEN_OVER else entry.reason
-        self._count("humans_wanted", entry, reason)
-        if call.wanted_at is None:
-            call.wanted_at = entry.at
-
-    def _rang(self, _call: Followed, entry: JournalEntry) -> None:
-        self._count("rings", entry, entry.event)
-
-    def _transferred(self, call: Followed, entry: JournalEntry) -> None:
-        if not call.with_human:
-            self._count("transfers", entry, entry.reason)
-            self._taken_over(call, entry)
-        if entry.event == "accepted" and call.wanted_at is not None:
-            self._took("human_answer_seconds", entry, call.wanted_at)
-            call.wanted_at = None
-        call.with_human = True
-        call.answered(max(call.owed, default=0), entry.at)
-
-    def _put_through(self, _call: Followed, entry: JournalEntry) -> None:
-        # By the carrier, at once: there is no alert, and no word of who came.
-        self._count("transfers", entry, entry.reason)
-
-    def _resumed(self, call: Followed, _entry: JournalEntry) -> None:
-        call.with_human, call.wanted_at = False, None
-
-    def _remarked(self, _call: Followed, entry: JournalEntry) -> None:
+    def _count_remark(self, entry: JournalEntry) -> None:
         who, _, what = (entry.reason or "").partition(":")
         if who == "guard":
-            self._count("guard_catches", entry, what)
+            self._tally.count("guard_catches", entry.at, what)
+        elif who == "model" and what == "script":
+            self._tally.count("model_fallbacks", entry.at)
         elif who == "model":
-            if what == "script":
-                self._count("model_fallbacks", entry)
-            elif what in ("unknown_sentence", "too_early", "unfounded_fact"):
-                self._count("model_mistakes", entry, what)
-            else:
-                self._count("model_failures", entry, what)
+            name = "model_mistakes" if what in MISTAKES else "model_failures"
+            self._tally.count(name, entry.at, what)
 
-    def _ended(self, call: Followed, entry: JournalEntry) -> None:
-        self._count("calls_ended", entry, entry.reason)
-        call.answered(max(call.owed, default=0), entry.at)
-        call.wanted_at = None
-
-
-_FOLLOWS: Final[dict[str, Callable[[Calls, Followed, JournalEntry], None]]] = {
-    "opened": Calls._opened,
-    "heard": Calls._heard,
-    "claimed": Calls._claimed,
-    "understood": Calls._understood,
-    "drafted": Calls._drafted,
-    "committed": Calls._committed,
-    "handed_back": Calls._released,
-    "reclaimed": Calls._released,
-    "lost": Calls._lost,
-    "interrupted": Calls._interrupted,
-    "refused": Calls._refused,
-    "alerted": Calls._alerted,
-    TAKEN_OVER: Calls._alerted,
-    "ringing": Calls._rang,
-    "ring_confirmed": Calls._rang,
-    "not_answered": Calls._rang,
-    "ring_failed": Calls._rang,
-    "nobody_to_ring": Calls._rang,
-    "transferred": Calls._transferred,
-    "accepted": Calls._transferred,
-    "put_through": Calls._put_through,
-    "resumed": Calls._resumed,
-    "remarked": Calls._remarked,
-    "ended": Calls._ended,
-}
+    def _observe(self, measured: Measured) -> None:
+        if measured.measure in _TIMES:
+            name, label = _TIMES[measured.measure]
+            self._tally.observe(name, measured.at, measured.ms, label)
+        cause = None
+        if measured.measure is Measure.TAKEOVER:
+            cause = measured.cause if measured.cause in CAUSES else FAILED
+        elif measured.measure is Measure.CLAIM_WAIT and measured.ms > self._owed_ms:
+            cause = UNCLAIMED
+        if cause is not None:
+            self._tally.observe("takeover_seconds", measured.at, measured.ms, cause)

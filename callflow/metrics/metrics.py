@@ -12,13 +12,13 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from callflow.call.deadline import Timing
+from callflow.call.history import JournalEntry
 from callflow.call.state import CallState
 from callflow.call.words import waiting_since, word
-from callflow.metrics.calls import Calls
+from callflow.metrics.calls import CallMetrics
 from callflow.metrics.catalogue import BY_NAME, METRICS, STATES, UNKNOWN, URGENCIES, WORDS, Kind
 from callflow.metrics.survey import Surroundings
 from callflow.metrics.tally import Key, Minute, Tally
-from callflow.store.journal import JournalEntry
 from callflow.store.watching import Look, Sight
 
 STALE_S: Final = 10.0
@@ -41,7 +41,7 @@ class Metrics(Collector):
         """`by_minute`: CloudWatch is told as well."""
         self._registry = CollectorRegistry()
         self._tally = Tally(self._registry, by_minute=by_minute)
-        self._calls = Calls(self._tally, owed_ms=timing.owed_ms, overdue_ms=timing.overdue_ms)
+        self._calls = CallMetrics(self._tally, owed_ms=timing.owed_ms, overdue_ms=timing.overdue_ms)
         self._overdue_ms = timing.overdue_ms
         self._monotonic = monotonic
         self._began = monotonic()

@@ -9,29 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import redis
-from pydantic import BaseModel, ConfigDict
 
+from callflow.call.history import JournalEntry
 from callflow.redis.scripts import address, translated
 from callflow.store.keys import call_keys
-
-
-class JournalEntry(BaseModel):
-    """One line. `at`: server clock, ms. What else is known depends on the event."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    event: str
-    at: int
-    turn: int | None = None
-    fence: int | None = None
-    worker: str | None = None
-    attempts: int | None = None
-    reason: str | None = None
-    write: str | None = None
-    rung: int | None = None
-    count: int | None = None
-    fact: str | None = None
-    by: str | None = None
 
 
 class Journal:

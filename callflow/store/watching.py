@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import PrivateAttr, ValidationError
 
+from callflow.call.history import JournalEntry
 from callflow.call.limits import OPEN_CALLS_MOST
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.errors import StoreError
@@ -18,7 +19,6 @@ from callflow.redis.cluster import Cluster
 from callflow.redis.each import run_each
 from callflow.redis.scripts import Client, Invocation, Scripts, translated
 from callflow.store.encoding import clock
-from callflow.store.journal import JournalEntry
 from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
 
 ENDED_MS = 15_000

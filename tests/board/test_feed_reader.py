@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from callflow.board.reader import BEAT_STEP_MS, BRIDGED_MS, Reader, Seen
+from callflow.call.history import JournalEntry
 from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import StoreError, StoreUnavailable
 from callflow.health.rounds import UNDERSTUDY
 from callflow.health.staffed import Staffed, staffed
 from callflow.health.vitals import Vitals, VitalSigns
 from callflow.redis.scripts import Scripts
-from callflow.store.journal import JournalEntry
 from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.watching import ENDED_MS, Look, Sight, Watching

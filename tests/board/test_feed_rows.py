@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from callflow.board.past import HOUR_MS, Hour, Past, Silence
+from callflow.board.last_hour import HOUR_MS, LastHour, Silence
 from callflow.board.sight import EVERY_ACTION, MOST_LETTERS, WITH_A_HUMAN, Row, Timer
+from callflow.call.history import CallHistory, JournalEntry
 from callflow.call.record import Alert, Draft, ThreadEntry
 from callflow.call.state import CallState
 from callflow.sites.site import Human, Site
-from callflow.store.journal import JournalEntry
 from callflow.store.watching import Sight
 
 AT = 1_700_000_000_000
@@ -36,19 +36,16 @@ def said(turn: int, text: str, at: int, role: Any = "caller", **more: Any) -> Th
     return ThreadEntry(role=role, turn=turn, text=text, at=at, **more)
 
 
-def past(*lines: tuple[str, int]) -> Past:
+def told_by(*lines: tuple[str, int]) -> CallHistory:
     """What a journal of those events tells."""
-    found = Past()
-    for event, at in lines:
-        found.take(JournalEntry(event=event, at=at))
-    return found
+    return CallHistory.of(JournalEntry(event=event, at=at) for event, at in lines)
 
 
-def row(one: Sight, told: Past | None = None, site: Site | None = SITE) -> Row:
-    return Row.of(one, told or Past(), site)
+def row(one: Sight, told: CallHistory | None = None, site: Site | None = SITE) -> Row:
+    return Row.of(one, told or CallHistory(), site)
 
 
-def timers(one: Sight, told: Past | None = None) -> dict[str, tuple[int, int]]:
+def timers(one: Sight, told: CallHistory | None = None) -> dict[str, tuple[int, int]]:
     return {timer.name: (timer.since, timer.limit_ms) for timer in row(one, told).timers}
 
 
@@ -115,18 +112,18 @@ def test_whoever_is_rung_or_has_the_call_is_named() -> None:
     assert row(sight(alert=Alert(reason="a", rung=7, state="ringing"))).human is None
     taken = sight(alert=Alert(reason="a", state="accepted", who="Cho"))
     assert row(taken).human == "Cho"
-    assert Row.of(taken, Past(), None).human == "Cho"
+    assert Row.of(taken, CallHistory(), None).human == "Cho"
 
 
 def test_a_human_must_acknowledge_within_45_s_of_the_first_ring() -> None:
     rung = sight(alert=Alert(reason="a", state="ringing"), urgency="P5")
-    told = past(("alerted", AT + 5), ("rung", AT + 9), ("taken_over", AT + 20))
+    told = told_by(("alerted", AT + 5), ("rung", AT + 9), ("taken_over", AT + 20))
     assert timers(rung, told) == {"acknowledge": (AT + 5, 45_000)}
     came = sight(alert=Alert(reason="a", state="accepted"), urgency="P5")
     assert timers(came, told) == {}
-    left = past(("alerted", AT + 5), ("accepted", AT + 9), ("resumed", AT + 70))
+    left = told_by(("alerted", AT + 5), ("accepted", AT + 9), ("resumed", AT + 70))
     assert timers(rung, left) == {"acknowledge": (AT + 70, 45_000)}
-    assert timers(rung, past(("taken_over", AT + 20))) == {"acknowledge": (AT + 20, 45_000)}
+    assert timers(rung, told_by(("taken_over", AT + 20))) == {"acknowledge": (AT + 20, 45_000)}
 
 
 def test_nobody_may_wait_for_a_word_for_more_than_four_seconds() -> None:
@@ -164,7 +161,7 @@ def test_the_place_is_the_sites_and_the_rest_is_what_was_told() -> None:
     shown = row(sight(facts=told, site="tower", scenario_type="fire_smoke"))
     assert (shown.lift, shown.address, shown.people) == ("Lift 2", "1 High Street", 3)
     assert shown.flags == ("smoke", "injured", "trapped", "child", "ill")
-    assert Row.of(sight(facts=told), Past(), None).lift == "B"
+    assert Row.of(sight(facts=told), CallHistory(), None).lift == "B"
     assert row(sight(facts={"injured": False, "trapped": False})).flags == ()
 
 
@@ -205,30 +202,12 @@ def test_a_row_as_text_is_the_row_as_a_dict() -> None:
 
 
 def test_takeovers_are_counted_from_the_journal() -> None:
-    told = past(("claimed", AT), ("reclaimed", AT), ("handed_back", AT), ("committed", AT))
+    told = told_by(("claimed", AT), ("reclaimed", AT), ("handed_back", AT), ("committed", AT))
     assert row(sight(), told).takeovers == told.takeovers == 2
 
 
-def test_a_silence_lasts_from_the_first_word_to_the_first_of_the_reply() -> None:
-    call = Past()
-    lines = [("heard", 1), ("heard", 3), ("claimed", 4), ("drafted", 9), ("committed", 20)]
-    ends = [call.take(JournalEntry(event=event, at=AT + at)) for event, at in lines]
-    assert ends == [None, None, None, 8, None]
-    assert call.take(JournalEntry(event="heard", at=AT + 30)) is None
-    assert call.silent_since == AT + 30
-    assert call.take(JournalEntry(event="ended", at=AT + 37)) == 7
-
-
-def test_while_a_human_has_the_call_nobody_can_know_who_is_silent() -> None:
-    call = past(("transferred", AT), ("heard", AT + 1), ("accepted", AT + 2), ("heard", AT + 3))
-    assert call.silent_since is None
-    call.take(JournalEntry(event="resumed", at=AT + 4))
-    call.take(JournalEntry(event="heard", at=AT + 5))
-    assert call.silent_since == AT + 5
-
-
 def test_an_hour_forgets_what_is_older() -> None:
-    hour = Hour()
+    hour = LastHour()
     hour.took_over(AT)
     hour.took_over(AT + 9)
     for at, ms in ((AT, 5_000), (AT + 5, 900), (AT + 9, 3_000), (AT + 9, 1_000)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callflow.board.figures import since
-from callflow.board.past import HOUR_MS
+from callflow.board.last_hour import HOUR_MS
 from callflow.i18n.words import catalogue
 
 AT_MS = 1_700_000_000_000

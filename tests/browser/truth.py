@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
-from callflow.store.journal import JournalEntry
 
 
 @dataclass(frozen=True)

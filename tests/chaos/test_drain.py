@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from callflow.call.history import JournalEntry
 from callflow.celery import CALLS
 from callflow.heartbeat import STUCK_STATUS
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import StackProcess
-from callflow.store.journal import JournalEntry
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from callflow.call.history import JournalEntry
 from callflow.lab.chaos import drawing, report, timeline, witness
 from callflow.lab.chaos.hearing import Sound, listen
 from callflow.lab.chaos.judge import judge
-from callflow.store.journal import JournalEntry
 from tests.chaos_judge.testimonies import (
     EN,
     LETTERS_PER_S,

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from callflow.call.history import JournalEntry
 from callflow.lab.chaos.bounds import HARM, Harm, added_s, harm_of, reply_bound_s, takeover_bound_s
 from callflow.lab.chaos.faults import PROMISE, PROMISES, Kind
 from callflow.lab.chaos.judge import judge
 from callflow.lab.chaos.plan import KINDS
 from callflow.lab.chaos.verdict import Percentiles
-from callflow.store.journal import JournalEntry
 from tests.chaos_judge.testimonies import (
     CONDITIONS,
     EN,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord, Role, ThreadEntry
 from callflow.call.state import CallState
 from callflow.lab.carrier.report import CallReport, Heard, Silence, Turn
@@ -11,7 +12,6 @@ from callflow.lab.demo.callers import Caller, Conversation, conversations
 from callflow.lab.demo.judge import Percentiles, Verdict, judge, takeover_times
 from callflow.lab.demo.plan import Kill
 from callflow.lab.demo.striker import Strike
-from callflow.store.journal import JournalEntry
 
 SID = "CA1"
 

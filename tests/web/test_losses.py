@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from callflow.call.history import JournalEntry
 from callflow.responder.phrases import generic
-from callflow.store.journal import JournalEntry
 from tests.exchange import HUMANS, Answer, Exchange, Line
 from tests.pairs import Pair
 from tests.parts import SID, Says

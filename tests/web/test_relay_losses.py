@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from callflow.call.history import JournalEntry
 from callflow.responder.phrases import generic
-from callflow.store.journal import JournalEntry
 from tests.exchange import RELAY, Exchange
 from tests.pairs import Pair
 from tests.parts import SID, Says

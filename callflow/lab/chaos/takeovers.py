@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from callflow.call.history import JournalEntry
 from callflow.lab.chaos.bounds import Harm, added_s, harm_of, takeover_bound_s
 from callflow.lab.chaos.witness import Conditions, Strike, Testimony
-from callflow.store.journal import JournalEntry
 
 _LETS_GO: Final = frozenset(
     {"committed", "handed_back", "reclaimed", "transferred", "accepted", "lost", "ended"}

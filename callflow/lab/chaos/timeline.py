@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from callflow.call.history import JournalEntry
 from callflow.lab.carrier.report import Turn
 from callflow.lab.chaos.bounds import LONGEST_SILENCE_S
 from callflow.lab.chaos.faults import Fault
 from callflow.lab.chaos.hearing import Event, Sound, listen
 from callflow.lab.chaos.witness import Caller, Testimony
-from callflow.store.journal import JournalEntry
 
 LANES: Final = ("said", "heard", "silence", "worker")
 

@@ -16,11 +16,11 @@ from typing import Any, Final, Literal, Self
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from callflow.call.history import JournalEntry
 from callflow.errors import CallflowError
 from callflow.lab.carrier.report import CallReport
 from callflow.lab.chaos.plan import unknown
 from callflow.responder.counted import code_of
-from callflow.store.journal import JournalEntry
 
 MOST: Final = 1e15
 """More than any number of a testimony: the largest ones are Unix times in ms."""

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
 from callflow.lab.demo.callers import Caller
 from callflow.lab.demo.ear import misheard
 from callflow.lab.demo.striker import Strike
-from callflow.store.journal import JournalEntry
 
 LONGEST_SILENCE_S = 4.0
 """A promise: so long may a caller hear nothing, and no longer."""
