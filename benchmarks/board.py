@@ -29,10 +29,8 @@ from benchmarks.lines import PUBLIC_URL, TOKEN
 from benchmarks.talkers import Talkers
 from benchmarks.telephone import Size, listens, spread
 from benchmarks.waiting import wait_until
-from callflow.access import tokens
-from callflow.access.sessions import Sessions
-from callflow.access.users import User
-from callflow.access.users_file import changing
+from callflow.access.sessions import Sessions, hash_token, new_token
+from callflow.access.users_file import User, edit_users
 from callflow.call.role import Role
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess, free_port
@@ -179,9 +177,11 @@ def run(plan: Plan, scratch: Path) -> dict[str, Any]:
         talkers = Talkers(store, plan.calls, plan.every_s, plan.turn_s)
         talkers.open_all()
         with _web(server.url, scratch) as (web, port, user):
-            holder = user.holder("benchmark")
-            token = tokens.fresh(holder.key)
-            Sessions(Scripts(client)).begin(holder.key, tokens.hashed(token), holder.as_json())
+            session_user = user.session_user("benchmark")
+            token = new_token(session_user.key)
+            Sessions(Scripts(client)).begin(
+                session_user.key, hash_token(token), session_user.to_json()
+            )
             with talkers.talking():
                 found = asyncio.run(watch(plan, client, web, port, token))
     return {**found, "turns": talkers.turns, "talkers_late_ms": round(1000 * talkers.late_s)}
@@ -190,7 +190,7 @@ def run(plan: Plan, scratch: Path) -> dict[str, Any]:
 @contextmanager
 def _web(url: str, scratch: Path) -> Iterator[tuple[StackProcess, int, User]]:
     port, users = free_port(), scratch / "users.json"
-    with changing(users) as known:
+    with edit_users(users) as known:
         # Nobody signs in with a password here.
         known["benchmark"] = user = User(role=Role.VIEWER, password="$argon2id$none")
     env = {

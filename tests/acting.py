@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx
 
-from callflow.access import tokens
-from callflow.access.reach import SESSION
-from callflow.access.users_file import changing
+from callflow.access.http import SESSION_COOKIE
+from callflow.access.sessions import csrf_token
+from callflow.access.users_file import edit_users
 from callflow.call import acts
 from tests.desk import password_of, user, write_users
 from tests.exchange import Exchange, open_exchange
@@ -42,7 +42,7 @@ class Dispatcher:
         given = {**form, "name": name, "password": password_of(name)}
         answer = self.browser.post("/board/sign-in", data=given)
         assert answer.status_code == 303, answer.text
-        self.csrf = tokens.csrf(self.browser.cookies[SESSION])
+        self.csrf = csrf_token(self.browser.cookies[SESSION_COOKIE])
 
     def looks(self, call_sid: str = SID) -> None:
         """Look at a call: what is done next is done to what stands there now."""
@@ -87,7 +87,7 @@ def staffed_exchange(
 ) -> Iterator[Exchange]:
     """A web process whose board ana and bo may act on, and vera may look at."""
     people = write_users(folder / "users.yaml", bo="dispatcher", vera="viewer")
-    with changing(people) as users:
+    with edit_users(people) as users:
         users["ana"] = user("ana", users["bo"].role).model_copy(update={"telephone": TELEPHONE})
     given: dict[str, Any] = {"users": people, "board_url": BOARD, **settings}
     with open_exchange(parts, url, folder, api_url=api_url, **given) as exchange:

@@ -1,4 +1,4 @@
-"""A board's door with people before it, on the test's own server; what is behind it is a stand-in.
+"""The routes of a board with stand-ins behind them, on the test's own server.
 
 Requests come through Starlette's test client, from 127.0.0.1 unless a test says otherwise.
 """
@@ -20,13 +20,12 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.testclient import TestClient
 
 from callflow.access import sign_in
-from callflow.access.auth import Door
+from callflow.access.auth import BoardAuth
+from callflow.access.http import SESSION_COOKIE
 from callflow.access.passwords import hashed
-from callflow.access.person import Person
-from callflow.access.reach import SESSION
-from callflow.access.users import User
-from callflow.access.users_file import changing
-from callflow.call.role import Deed, Role
+from callflow.access.sessions import Person
+from callflow.access.users_file import User, edit_users
+from callflow.call.role import Permission, Role
 from callflow.settings import Settings
 from tests.parts import SID
 
@@ -49,7 +48,7 @@ def user(name: str, role: Role) -> User:
 
 def write_users(path: Path, **roles: str) -> Path:
     """A file with these people in it: `ana="viewer"`."""
-    with changing(path) as users:
+    with edit_users(path) as users:
         users.clear()
         users.update({name: user(name, Role(role)) for name, role in roles.items()})
     return path
@@ -61,9 +60,9 @@ async def page(request: Request, person: Person) -> Response:
 
 @dataclass
 class Desk:
-    """One web process's door. `done`: what came through it."""
+    """The board of one web process. `done`: the forms that were let through."""
 
-    door: Door
+    auth: BoardAuth
     app: Starlette
     url: str
     done: list[dict[str, str]] = field(default_factory=list)
@@ -115,7 +114,7 @@ def csrf_of(browser: TestClient) -> dict[str, str]:
 @contextmanager
 def desk(redis_url: str, **settings: object) -> Iterator[Desk]:
     given: dict[str, object] = {"redis_url": redis_url, "public_url": NEAR, **settings}
-    door = Door(Settings.model_validate(given))
+    auth = BoardAuth(Settings.model_validate(given))
     done: list[dict[str, str]] = []
 
     async def act(request: Request, person: Person) -> Response:
@@ -123,10 +122,10 @@ def desk(redis_url: str, **settings: object) -> Iterator[Desk]:
         return PlainTextResponse("done")
 
     async def csrf(request: Request, person: Person) -> Response:
-        return PlainTextResponse(door.csrf(request))
+        return PlainTextResponse(auth.csrf_token(request))
 
     async def call(request: Request, person: Person) -> Response:
-        await door.audit(person, Deed.READ, SID)
+        await auth.audit(person, Permission.READ, SID)
         return PlainTextResponse(SECRET_WORDS)
 
     async def events(request: Request, person: Person) -> Response:
@@ -139,22 +138,22 @@ def desk(redis_url: str, **settings: object) -> Iterator[Desk]:
 
     app = Starlette(
         routes=[
-            *sign_in.routes(door),
-            door.route("/board", page),
-            door.route("/board/csrf", csrf),
-            door.route("/board/call", call, deed=Deed.READ),
-            door.route("/board/events", events),
-            door.route("/board/act", act, deed=Deed.ACT, methods=("POST",)),
-            door.route("/board/audit", page, deed=Deed.MANAGE),
+            *sign_in.routes(auth),
+            auth.route("/board", page),
+            auth.route("/board/csrf", csrf),
+            auth.route("/board/call", call, permission=Permission.READ),
+            auth.route("/board/events", events),
+            auth.route("/board/act", act, permission=Permission.ACT, methods=("POST",)),
+            auth.route("/board/audit", page, permission=Permission.MANAGE),
         ]
     )
     try:
-        yield Desk(door, app, str(given["public_url"]), done)
+        yield Desk(auth, app, str(given["public_url"]), done)
     finally:
-        door.close()
+        auth.close()
 
 
 def session_cookie(browser: TestClient) -> str:
     """The token that the browser has; empty where it has none."""
-    names = (SESSION, f"__Host-{SESSION}")
+    names = (SESSION_COOKIE, f"__Host-{SESSION_COOKIE}")
     return next((value for name, value in browser.cookies.items() if name in names), "")

@@ -1,6 +1,6 @@
-"""The door before the board: who is let in, to what, and what every answer carries.
+"""Authenticates and authorizes every request of the board.
 
-Every address of the board is a route of this door, so none can be open by an oversight. Nobody who
+Every address of the board is a route made here, so none can be open by an oversight. Nobody who
 has not signed in sees more than the page on which one does; where nothing says who may sign in,
 there is no board at all.
 """
@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, quote
 
 from starlette.exceptions import HTTPException
@@ -22,15 +30,21 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response, S
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
-from callflow.access import tokens
-from callflow.access.headers import sealed
-from callflow.access.person import Holder, Person
-from callflow.access.reach import BEFORE, SESSION, Reach
-from callflow.access.sessions import Lifetimes, Sessions
-from callflow.access.users import Users, UsersError
-from callflow.access.vigil import while_valid
-from callflow.call.role import Deed
-from callflow.errors import SettingsError, StoreError, StoreUnreplicated
+from callflow.access.http import PRE_SESSION_COOKIE, SESSION_COOKIE, BoardOrigin
+from callflow.access.sessions import (
+    Lifetimes,
+    Person,
+    Sessions,
+    SessionUser,
+    csrf_token,
+    hash_token,
+    new_token,
+    same_secret,
+    user_key_of,
+)
+from callflow.access.users_file import Users, UsersError
+from callflow.call.role import Permission
+from callflow.errors import CallflowError, SettingsError, StoreError, StoreUnreplicated
 from callflow.redis.scripts import Replicas, Scripts, connect
 from callflow.settings import Settings
 from callflow.store.audit import Audit
@@ -48,8 +62,15 @@ THREADS = 4
 ANSWER_TIMEOUT_S = 0.7
 """As callers' own questions to the store (web/app.py): a board shows that it is stale meanwhile."""
 
-Guarded = Callable[[Request, Person], Awaitable[Response]]
-Open = Callable[[Request], Awaitable[Response]]
+RECHECK_S = 2.0
+"""How often it is checked whether the session behind an open stream has ended."""
+
+STORE_GONE_S = 30.0
+"""So long a stream goes on while the store does not answer: a failover is over by then, and until
+then boards show that what they show is old."""
+
+PersonHandler = Callable[[Request, Person], Awaitable[Response]]
+PublicHandler = Callable[[Request], Awaitable[Response]]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -59,8 +80,18 @@ NOT_CONFIGURED = (
 )
 
 
-class Door:
-    """Lets people in; one per process. `close` it in the end."""
+class SignInRefused(CallflowError):
+    """An account provider's answer lets nobody in. `word` is what the page says, `by` whom it is
+    about, if that is known; the reason is for the log."""
+
+    def __init__(self, word: str, reason: str = "", by: str = "") -> None:
+        self.word = word
+        self.by = by
+        super().__init__(f"nobody was let in by OpenID Connect: {reason or word}")
+
+
+class BoardAuth:
+    """Makes the board's routes and keeps its sessions; one per process. `close` it in the end."""
 
     def __init__(self, settings: Settings) -> None:
         """Asks nobody anything yet. Raises SettingsError for a store that is not named."""
@@ -68,7 +99,7 @@ class Door:
         if settings.redis_url is None or base is None:
             raise SettingsError("CALLFLOW_REDIS_URL", "not set: sessions are kept there")
         self.settings = settings
-        self.reach = Reach(base, settings.board_proxies)
+        self.origin = BoardOrigin(base, settings.board_proxies)
         self.users = None if settings.users is None else Users(settings.users)
         self._client = connect(
             settings.redis_url,
@@ -81,7 +112,7 @@ class Door:
             Lifetimes(round(settings.session_idle_s * 1000), round(settings.session_most_s * 1000)),
         )
         self._audit = Audit(self.scripts)
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="door")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="auth")
 
     @property
     def configured(self) -> bool:
@@ -96,12 +127,12 @@ class Door:
     def route(
         self,
         path: str,
-        handler: Guarded,
+        handler: PersonHandler,
         *,
-        deed: Deed = Deed.LOOK,
+        permission: Permission = Permission.LOOK,
         methods: Sequence[str] = ("GET",),
     ) -> Route:
-        """A route for people who have signed in and may do `deed`.
+        """A route for people who have signed in and have `permission`.
 
         Where a form is sent it must be ours, with the session's CSRF token, urlencoded and of at
         most 64 KiB; the handler finds its fields in `request.state.form`. A stream ends with the
@@ -109,113 +140,116 @@ class Door:
         """
 
         async def guarded(request: Request) -> Response:
-            holder = await self._holder(request)
-            if holder is None:
-                return self._sent_away(request)
-            if not holder.person.role.may(deed):
+            user = await self._session_user(request)
+            if user is None:
+                return self._ask_to_sign_in(request)
+            person = user.person
+            if not person.role.can(permission):
                 return PlainTextResponse(
-                    f"{holder.person.name} is signed in as {holder.person.role}, who may not "
-                    f"{deed} here: ask an admin for another role",
+                    f"{person.name} is signed in as {person.role}, who may not "
+                    f"{permission} here: ask an admin for another role",
                     403,
                 )
             if request.method not in ("GET", "HEAD"):
-                await self._read_form(request, SESSION)
-            response = await handler(request, holder.person)
+                await self._read_form(request, SESSION_COOKIE)
+            response = await handler(request, person)
             if isinstance(response, StreamingResponse):
-                response.body_iterator = while_valid(
-                    response.body_iterator, partial(self._valid, request)
+                response.body_iterator = stream_while_valid(
+                    response.body_iterator, partial(self._is_valid, request)
                 )
             return response
 
-        return self._sealed(path, guarded, methods)
+        return self._make_route(path, guarded, methods)
 
-    def open(self, path: str, handler: Open, *, methods: Sequence[str] = ("GET",)) -> Route:
+    def public_route(
+        self, path: str, handler: PublicHandler, *, methods: Sequence[str] = ("GET",)
+    ) -> Route:
         """A route for anybody: the way to a session. Forms must be ours here, too, with the token
         of the page that they are from."""
 
         async def opened(request: Request) -> Response:
             if request.method not in ("GET", "HEAD"):
-                await self._read_form(request, BEFORE)
+                await self._read_form(request, PRE_SESSION_COOKIE)
             return await handler(request)
 
-        return self._sealed(path, opened, methods)
+        return self._make_route(path, opened, methods)
 
-    def files(self, path: str, folder: Path) -> Route:
+    def static_files(self, path: str, folder: Path) -> Route:
         """Scripts, styles and sounds, for anybody: they are callflow's own, and tell of no call."""
         static = StaticFiles(directory=folder)
 
         async def file(request: Request) -> Response:
             return await static.get_response(request.path_params["name"], request.scope)
 
-        return self._sealed(f"{path}/{{name:path}}", file, ("GET",))
+        return self._make_route(f"{path}/{{name:path}}", file, ("GET",))
 
-    def csrf(self, request: Request) -> str:
+    def csrf_token(self, request: Request) -> str:
         """What a form of the page that answers this request must bring along, as `csrf`."""
-        token = self.reach.token(request, SESSION)
-        return tokens.csrf(token) if token else ""
+        token = self.origin.read_cookie(request, SESSION_COOKIE)
+        return csrf_token(token) if token else ""
 
-    async def audit(self, person: Person, deed: Deed, call_sid: str) -> None:
+    async def audit(self, person: Person, permission: Permission, call_sid: str) -> None:
         """Keep that somebody did this in a call; before they are shown what they asked for."""
-        log.info("%s: %s by %s", call_sid, deed, person.name)
-        await self.ask(self._audit.note, call_sid, person.name, str(deed))
+        log.info("%s: %s by %s", call_sid, permission, person.name)
+        await self.run(self._audit.note, call_sid, person.name, str(permission))
 
-    async def ask(self, question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What a blocking question to the store returns or raises."""
+    async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that blocks, such as a question to the store, in a thread of its own."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(question, *args, **kwargs))
+        return await loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
 
-    async def begin(self, request: Request, response: Response, holder: Holder) -> None:
+    async def begin_session(self, request: Request, response: Response, user: SessionUser) -> None:
         """Begin a session for somebody who has just shown who they are, with a token that nobody
         has seen before; what the browser had is worth nothing any more."""
-        former = self.reach.token(request, SESSION)
-        key = tokens.key_of(former)
+        former = self.origin.read_cookie(request, SESSION_COOKIE)
+        key = user_key_of(former)
         if key is not None:
             # Not assured: while replicas are gone people must be able to come in.
-            await self.ask(self.sessions.end, key, tokens.hashed(former), assured=False)
-        token = tokens.fresh(holder.key)
-        await self.ask(self.sessions.begin, holder.key, tokens.hashed(token), holder.as_json())
-        self.reach.take(response, BEFORE)
-        self.reach.give(response, SESSION, token)
+            await self.run(self.sessions.end, key, hash_token(former), assured=False)
+        token = new_token(user.key)
+        await self.run(self.sessions.begin, user.key, hash_token(token), user.to_json())
+        self.origin.delete_cookie(response, PRE_SESSION_COOKIE)
+        self.origin.set_cookie(response, SESSION_COOKIE, token)
 
-    async def end(self, request: Request, response: Response, *, everywhere: bool) -> None:
-        """End the session of this request, or all that its holder has.
+    async def end_session(self, request: Request, response: Response, *, everywhere: bool) -> None:
+        """End the session of this request, or all that its user has.
 
         Raises StoreUnreplicated where a failover might undo that: then this one goes on, so that
-        its holder can see that, and ask again.
+        its user can see that, and ask again.
         """
-        token = self.reach.token(request, SESSION)
-        key = tokens.key_of(token)
+        token = self.origin.read_cookie(request, SESSION_COOKIE)
+        key = user_key_of(token)
         if key is not None:
-            hashed = tokens.hashed(token)
-            holder = await self.ask(self.sessions.find, key, hashed)
+            hashed = hash_token(token)
+            user = await self.run(self.sessions.find, key, hashed)
             try:
                 if everywhere:
-                    await self.ask(self.sessions.end_all, key)
+                    await self.run(self.sessions.end_all, key)
                 else:
-                    await self.ask(self.sessions.end, key, hashed)
+                    await self.run(self.sessions.end, key, hashed)
             except StoreUnreplicated:
-                if holder is not None:
-                    await self.ask(self.sessions.begin, key, hashed, holder)
+                if user is not None:
+                    await self.run(self.sessions.begin, key, hashed, user)
                 raise
-        self.reach.take(response, SESSION)
+        self.origin.delete_cookie(response, SESSION_COOKIE)
 
-    async def _holder(self, request: Request) -> Holder | None:
-        token = self.reach.token(request, SESSION)
-        key = tokens.key_of(token)
+    async def _session_user(self, request: Request) -> SessionUser | None:
+        token = self.origin.read_cookie(request, SESSION_COOKIE)
+        key = user_key_of(token)
         if key is None:
             return None
-        found = await self.ask(self.sessions.find, key, tokens.hashed(token))
-        holder = None if found is None else Holder.of_json(found)
-        return holder if holder is not None and self._still(holder) else None
+        found = await self.run(self.sessions.find, key, hash_token(token))
+        user = None if found is None else SessionUser.from_json(found)
+        return user if user is not None and self._is_unchanged(user) else None
 
-    def _still(self, holder: Holder) -> bool:
-        """Whether they are still who they were when the session began."""
-        if holder.source == "oidc":
+    def _is_unchanged(self, user: SessionUser) -> bool:
+        """True while they are who they were when the session began."""
+        if user.source == "oidc":
             return self.settings.oidc_issuer is not None
-        found = None if self.users is None else self.users.find(holder.subject)
-        return found is not None and found[1].holder(found[0]).stamp == holder.stamp
+        found = None if self.users is None else self.users.find(user.subject)
+        return found is not None and found[1].session_user(found[0]).stamp == user.stamp
 
-    def _sent_away(self, request: Request) -> Response:
+    def _ask_to_sign_in(self, request: Request) -> Response:
         if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
             there = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"{SIGN_IN}?next={quote(there, safe='/')}", 303)
@@ -223,10 +257,10 @@ class Door:
 
     async def _read_form(self, request: Request, cookie: str) -> None:
         """Read a form of our own. Raises HTTPException for one that is not."""
-        if not self.reach.own(request):
+        if not self.origin.sent(request):
             raise HTTPException(
                 403,
-                f"this was sent from a page that is not ours: use the board at {self.reach.url}",
+                f"this was sent from a page that is not ours: use the board at {self.origin.url}",
             )
         body = b""
         async for part in request.stream():
@@ -237,28 +271,28 @@ class Door:
             form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=100))
         except ValueError as error:
             raise HTTPException(400, "this is no form that we could read") from error
-        token = self.reach.token(request, cookie)
+        token = self.origin.read_cookie(request, cookie)
         given = request.headers.get("x-csrf") or form.get("csrf", "")
-        if not token or not tokens.same(given, tokens.csrf(token)):
+        if not token or not same_secret(given, csrf_token(token)):
             raise HTTPException(
                 403, "the page that sent this is from before you signed in: load it again"
             )
         request.state.form = form
 
-    async def _valid(self, request: Request) -> bool:
+    async def _is_valid(self, request: Request) -> bool:
         try:
-            return await self._holder(request) is not None
+            return await self._session_user(request) is not None
         except UsersError as error:
             log.warning("the board: %s", error)
             return False
 
-    def _sealed(self, path: str, handler: Open, methods: Sequence[str]) -> Route:
+    def _make_route(self, path: str, handler: PublicHandler, methods: Sequence[str]) -> Route:
         async def endpoint(request: Request) -> Response:
-            return sealed(await self._answered(handler, request), secure=self.reach.secure)
+            return self.origin.add_headers(await self._answer(handler, request))
 
         return Route(path, endpoint, methods=list(methods))
 
-    async def _answered(self, handler: Open, request: Request) -> Response:
+    async def _answer(self, handler: PublicHandler, request: Request) -> Response:
         if not self.configured:
             return PlainTextResponse(NOT_CONFIGURED, 404)
         try:
@@ -269,3 +303,35 @@ class Door:
             # Where the store or a file is, is nobody's business who has not signed in.
             log.warning("the board: %s", error)
             return PlainTextResponse("the board cannot be shown now: try again in a moment", 503)
+
+
+async def stream_while_valid(
+    parts: AsyncIterable[Any], is_valid: Callable[[], Coroutine[Any, Any, bool]]
+) -> AsyncIterator[Any]:
+    """The parts of a stream, as they come, until the session behind it has ended.
+
+    It is checked while the stream goes on, and whenever a part comes: a stream must say something
+    every second.
+    """
+    loop = asyncio.get_running_loop()
+    known_at = checked_at = loop.time()
+    check: asyncio.Task[bool] | None = None
+    try:
+        async for part in parts:
+            now = loop.time()
+            if check is not None and check.done():
+                if not isinstance(check.exception(), StoreError):
+                    if not check.result():
+                        return
+                    known_at = now
+                checked_at, check = now, None
+            if now - known_at > STORE_GONE_S:
+                return
+            if check is None and now - checked_at > RECHECK_S:
+                check = asyncio.create_task(is_valid())
+            yield part
+    finally:
+        if check is not None:
+            check.cancel()
+        if isinstance(parts, AsyncGenerator):
+            await parts.aclose()

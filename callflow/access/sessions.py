@@ -1,19 +1,99 @@
-"""The sessions of people who have signed in: any web process knows them, and none keeps them.
+"""Keeps the sessions of board users and counts sign-in attempts, in Redis for all web processes.
 
-A session is found by the hash of its token: who reads the store cannot sign in with what is there.
-All keys of one person carry one hash tag, so that one script sees the session and whether its
-holder was signed out everywhere. What a holder is, is not this module's business.
+A session's token is in the browser's cookie alone. The store has its hash, pages have a CSRF token
+that is derived from it, and neither leads back to it. All keys of one user carry one hash tag, so
+that one script sees a session and whether its user was signed out everywhere.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from dataclasses import asdict, dataclass
+from typing import Literal, Self
 
+from callflow.call.role import Role
 from callflow.errors import StoreUnreplicated
 from callflow.redis.scripts import Scripts
 from callflow.store.encoding import clock
 from callflow.store.keys import PREFIX
+
+TOKEN_BYTES = 32
+
+_SESSION_TOKEN = re.compile(r"([0-9a-f]{32})\.[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody at the board. `name` is what the journal calls them.
+
+    `telephone`: where they can be rung for a call, E.164. `language`: of the pages, `en` or `zh`.
+    """
+
+    name: str
+    role: Role
+    telephone: str | None = None
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUser:
+    """Whose session it is, as they were when it began.
+
+    `source`: the file of users, or the OpenID Connect provider. `subject` names them there for
+    ever. `stamp` changes with a local user's role or password, and ends their sessions.
+    """
+
+    person: Person
+    source: Literal["local", "oidc"]
+    subject: str
+    stamp: str = ""
+
+    @property
+    def key(self) -> str:
+        """Stands for them where their sessions are kept, without their name: 32 hex digits."""
+        return hashlib.sha256(f"{self.source}:{self.subject}".encode()).hexdigest()[:32]
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """From what `to_json` gave."""
+        fields = json.loads(text)
+        person = fields.pop("person")
+        return cls(person=Person(**{**person, "role": Role(person["role"])}), **fields)
+
+
+def new_token(user_key: str = "") -> str:
+    """A random token of 256 bits; with `user_key` (32 hex digits, whose it is) before it."""
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    return f"{user_key}.{token}" if user_key else token
+
+
+def user_key_of(token: str) -> str | None:
+    """Whose a session's token says that it is; None for what is no token of a session."""
+    found = _SESSION_TOKEN.fullmatch(token)
+    return found and found[1]
+
+
+def hash_token(token: str) -> str:
+    """What the store keeps of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def csrf_token(token: str) -> str:
+    """What a form must bring along that is sent from a page of the session of `token`."""
+    return hmac.new(token.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+
+def same_secret(one: str, other: str) -> bool:
+    """Compare two secrets in a time that does not tell where they differ."""
+    return hmac.compare_digest(one.encode(), other.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,52 +107,112 @@ class Lifetimes:
 class Sessions:
     """Begins, finds and ends sessions. All raise StoreUnavailable when the server is gone.
 
-    `key` names the holder (32 hex digits), `hashed` is the hash of the session's token.
+    `user_key` is `SessionUser.key`, `token_hash` is the hash of the session's token.
     """
 
     def __init__(self, scripts: Scripts, lifetimes: Lifetimes | None = None) -> None:
         self._scripts = scripts
         self._lifetimes = lifetimes or Lifetimes()
 
-    def begin(self, key: str, hashed: str, holder: str, *, now_ms: int | None = None) -> None:
-        """Let the token with this hash stand for `holder`. Twice for one token is once."""
-        self._run("begin", key, hashed, holder, now_ms)
+    def begin(
+        self, user_key: str, token_hash: str, user: str, *, now_ms: int | None = None
+    ) -> None:
+        """Let the token stand for `user` (any text). Twice for one token is once."""
+        self._run("begin", user_key, token_hash, user, now_ms)
 
-    def find(self, key: str, hashed: str, *, now_ms: int | None = None) -> str | None:
-        """The holder, and the session is in use until now; None when it has ended or never was."""
-        word, *holder = self._run("look", key, hashed, "", now_ms)
-        return holder[0] if word == "known" else None
+    def find(self, user_key: str, token_hash: str, *, now_ms: int | None = None) -> str | None:
+        """The user, and the session counts as used now; None when it has ended or never was."""
+        word, *user = self._run("look", user_key, token_hash, "", now_ms)
+        return user[0] if word == "known" else None
 
-    def end(self, key: str, hashed: str, *, assured: bool = True) -> None:
+    def end(self, user_key: str, token_hash: str, *, assured: bool = True) -> None:
         """End one session; one that has ended stays so. Raises StoreUnreplicated when too few
         replicas know that in time, where that must be `assured`: a failover would bring it back.
         """
-        self._run("end", key, hashed, "", None, assured=assured)
+        self._run("end", user_key, token_hash, "", None, assured=assured)
 
-    def end_all(self, key: str) -> None:
-        """End every session that this holder has, wherever it was begun. Raises
-        StoreUnreplicated as `end` does."""
-        self._run("end_all", key, "", "", None, assured=True)
+    def end_all(self, user_key: str) -> None:
+        """End every session that this user has, wherever it was begun. Raises StoreUnreplicated
+        as `end` does."""
+        self._run("end_all", user_key, "", "", None, assured=True)
 
     def _run(
         self,
         what: Literal["begin", "look", "end", "end_all"],
-        key: str,
-        hashed: str,
-        holder: str,
+        user_key: str,
+        token_hash: str,
+        user: str,
         now_ms: int | None,
         *,
         assured: bool = False,
     ) -> list[str]:
-        base = f"{PREFIX}:{{{key}}}"
-        keys = (f"{base}:session:{hashed}", f"{base}:signed-out")
+        base = f"{PREFIX}:{{{user_key}}}"
+        keys = (f"{base}:session:{token_hash}", f"{base}:signed-out")
         lifetimes = (self._lifetimes.idle_ms, self._lifetimes.most_ms)
-        args = (what, holder, *lifetimes, clock(now_ms))
-        said: list[str]
+        args = (what, user, *lifetimes, clock(now_ms))
+        reply: list[str]
         if not assured:
-            said = self._scripts.run("session", keys, args)
-            return said
-        said, enough = self._scripts.run_assured("session", keys, args)
+            reply = self._scripts.run("session", keys, args)
+            return reply
+        reply, enough = self._scripts.run_assured("session", keys, args)
         if not enough:
             raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
-        return said
+        return reply
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """How many wrong attempts within `within_ms` of the first of them."""
+
+    tries: int
+    within_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Allowed attempts: by address, for a name from one address, for a name from anywhere."""
+
+    address: Allowed = Allowed(30, 300_000)
+    """A whole control room comes from one address, and may mistype."""
+    pair: Allowed = Allowed(4, 300_000)
+    """48 an hour, fewer than a name has: one address alone locks nobody out."""
+    name: Allowed = Allowed(50, 3_600_000)
+    """Higher, since it locks out whoever the name belongs to: somebody who has many addresses
+    gets 1,200 guesses a day. Who is signed in already stays so."""
+
+
+class SignInAttempts:
+    """Counts attempts to sign in, so that nobody guesses passwords.
+
+    An attempt is counted before the password is checked, so that many at once are no way around
+    it. Whether a name exists makes no difference. Both methods raise StoreUnavailable.
+    """
+
+    def __init__(self, scripts: Scripts, limits: Limits | None = None) -> None:
+        self._scripts = scripts
+        self._limits = limits or Limits()
+
+    def begin(self, name: str, address: str) -> int:
+        """Count an attempt; 0 when it may be made, else the ms after which another one may."""
+        word, *wait_ms = self._run("try", name, address)
+        return max(1, int(wait_ms[0])) if word == "over" else 0
+
+    def forgive(self, name: str, address: str) -> None:
+        """Count an attempt no more, since it was right. The wrong ones before it still count:
+        whoever has one password must not get more attempts at another."""
+        self._run("right", name, address)
+
+    def _run(self, what: Literal["try", "right"], name: str, address: str) -> list[str]:
+        # No names and addresses in names of keys: who reads those need not know who signs in.
+        keys = tuple(
+            f"{PREFIX}:{{sign-in}}:{kind}:{hashlib.sha256(counted.encode()).hexdigest()[:32]}"
+            for kind, counted in (
+                ("address", address),
+                ("pair", f"{address} {name}"),
+                ("name", name),
+            )
+        )
+        limits = (self._limits.address, self._limits.pair, self._limits.name)
+        allowed = [number for one in limits for number in (one.tries, one.within_ms)]
+        reply: list[str] = self._scripts.run("attempt", keys, (what, *allowed))
+        return reply

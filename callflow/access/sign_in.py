@@ -1,7 +1,7 @@
-"""How people come to a session, and how they leave it.
+"""Serves the pages on which people sign in and out.
 
-What the page answers tells nothing about which names there are: neither its words, nor the time
-that they take, nor when it has had enough of wrong passwords.
+What they answer tells nothing about which names there are: neither their words, nor the time that
+they take, nor when they have had enough of wrong passwords.
 """
 
 from __future__ import annotations
@@ -10,24 +10,33 @@ import asyncio
 import logging
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute
 
-from callflow.access import passwords, tokens
-from callflow.access.attempts import Attempts
-from callflow.access.auth import SIGN_IN, Door
-from callflow.access.oidc import NotVouched, Provider, provider
-from callflow.access.person import Holder, Person
-from callflow.access.reach import BEFORE
-from callflow.access.users import User, folded
-from callflow.errors import StoreUnreplicated
+from callflow.access import passwords
+from callflow.access.auth import SIGN_IN, BoardAuth, SignInRefused
+from callflow.access.http import PRE_SESSION_COOKIE
+from callflow.access.sessions import (
+    Person,
+    SessionUser,
+    SignInAttempts,
+    csrf_token,
+    hash_token,
+    new_token,
+)
+from callflow.access.users_file import User, fold_name
+from callflow.errors import SettingsError, StoreUnreplicated
 from callflow.i18n.sign_in_words import words
 from callflow.i18n.words import COOKIE, LANGUAGES, catalogue, chosen
 from callflow.store.audit import Audit, Passage
 from callflow.store.once import Once
+
+if TYPE_CHECKING:
+    from callflow.access.oidc import OidcSignIn
 
 log = logging.getLogger(__name__)
 
@@ -40,42 +49,55 @@ STILL_IN = (
 
 NAME_LENGTH, NEXT_LENGTH = 64, 300
 
-WAITING = 20
-"""So many passwords may wait to be looked at, 20 ms each; whoever comes then is asked to wait."""
+MOST_WAITING = 20
+"""So many passwords may wait to be checked, 20 ms each; whoever comes then is asked to wait."""
 
-_NEXT = re.compile(r"/board(?:[/?][A-Za-z0-9_\-./~%?=&+,:]*)?", re.ASCII)
+_NEXT_PAGE = re.compile(r"/board(?:[/?][A-Za-z0-9_\-./~%?=&+,:]*)?", re.ASCII)
 
 
-def inside(there: str) -> str:
+def safe_next_page(there: str) -> str:
     """Where somebody wants to go next, if that is a page of the board; else the board itself.
 
     A link to our sign-in page must lead nowhere else (CWE-601): `//evil.example` and `/\\evil` are
     other hosts to a browser.
     """
-    fits = len(there) <= NEXT_LENGTH and _NEXT.fullmatch(there)
+    fits = len(there) <= NEXT_LENGTH and _NEXT_PAGE.fullmatch(there)
     return there if fits and not there.startswith(SIGN_IN) and ".." not in there else BOARD
 
 
-def routes(door: Door) -> list[BaseRoute]:
+def routes(auth: BoardAuth) -> list[BaseRoute]:
     """The pages on which people sign in and out. Raises SettingsError where OpenID Connect is
     configured and `callflow[oidc]` is not installed."""
-    desk = SignIn(door)
+    pages = SignInPages(auth)
     found: list[BaseRoute] = [
-        door.open(SIGN_IN, desk.page),
-        door.open(SIGN_IN, desk.tried, methods=("POST",)),
-        door.route(f"{BOARD}/sign-out", desk.leave, methods=("POST",)),
+        auth.public_route(SIGN_IN, pages.show_form),
+        auth.public_route(SIGN_IN, pages.check_password, methods=("POST",)),
+        auth.route(f"{BOARD}/sign-out", pages.sign_out, methods=("POST",)),
     ]
-    if desk.provider is not None:
+    if pages.oidc is not None:
         found += [
-            door.open(f"{SIGN_IN}/oidc", desk.to_provider),
-            door.open(f"{SIGN_IN}/oidc/back", desk.from_provider),
+            auth.public_route(f"{SIGN_IN}/oidc", pages.go_to_provider),
+            auth.public_route(f"{SIGN_IN}/oidc/back", pages.return_from_provider),
         ]
     return found
 
 
+def _load_oidc(auth: BoardAuth) -> OidcSignIn | None:
+    if auth.settings.oidc_issuer is None:
+        return None
+    try:
+        from callflow.access.oidc import OidcSignIn
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            "CALLFLOW_OIDC_ISSUER",
+            f"set, but {error.name} is not installed: pip install 'callflow[oidc]'",
+        ) from error
+    return OidcSignIn(auth.settings, auth.origin.url)
+
+
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What the page says after a try, and to a program."""
+class _Refusal:
+    """What the page says after a failed attempt, and the status for a program."""
 
     status: int
     word: str
@@ -83,33 +105,33 @@ class _Told:
     wait_ms: int = 0
 
 
-class SignIn:
+class SignInPages:
     """The pages of one process."""
 
-    def __init__(self, door: Door) -> None:
-        self.provider: Provider | None = provider(door.settings, door.reach)
-        self._door = door
-        self._attempts = Attempts(door.scripts)
-        self._audit = Audit(door.scripts)
-        self._once = Once(door.scripts)
+    def __init__(self, auth: BoardAuth) -> None:
+        self.oidc = _load_oidc(auth)
+        self._auth = auth
+        self._attempts = SignInAttempts(auth.scripts)
+        self._audit = Audit(auth.scripts)
+        self._once = Once(auth.scripts)
         self._one_by_one = asyncio.Semaphore(1)
         self._waiting = 0
         pages = Environment(loader=PackageLoader("callflow.board"), autoescape=True)
-        self._page = pages.get_template("sign_in.html")
-        if door.users is not None:
+        self._template = pages.get_template("sign_in.html")
+        if auth.users is not None:
             # The hash that nobody has is computed now, and not for the first name that nobody has.
             passwords.matches("", None)
 
-    async def page(self, request: Request) -> Response:
+    async def show_form(self, request: Request) -> Response:
         """The form."""
-        return self._shown(request)
+        return self._render(request)
 
-    async def tried(self, request: Request) -> Response:
+    async def check_password(self, request: Request) -> Response:
         """A name and a password."""
-        users = self._door.users
+        users = self._auth.users
         if users is None:
             return PlainTextResponse("there are no local users here", 404)
-        if not self._door.reach.safe:
+        if not self._auth.origin.hides_passwords:
             return PlainTextResponse(
                 "a password can be read on its way here: name an https address of the board in "
                 "CALLFLOW_BOARD_URL",
@@ -117,102 +139,102 @@ class SignIn:
             )
         form = request.state.form
         name, password = form.get("name", "")[:NAME_LENGTH], form.get("password", "")
-        address = self._door.reach.address(request)
-        counted = folded(name)
-        wait_ms = await self._door.ask(self._attempts.begin, counted, address)
+        address = self._auth.origin.client_address(request)
+        counted = fold_name(name)
+        wait_ms = await self._auth.run(self._attempts.begin, counted, address)
         if wait_ms:
-            return self._shown(request, _Told(429, "too_many", name, wait_ms))
+            return self._render(request, _Refusal(429, "too_many", name, wait_ms))
         found = users.find(name)
-        right = await self._right(password, found)
+        right = await self._matches(password, found)
         if right is None:
-            await self._door.ask(self._attempts.right, counted, address)
-            return self._shown(request, _Told(503, "busy", name, 5_000))
+            await self._auth.run(self._attempts.forgive, counted, address)
+            return self._render(request, _Refusal(503, "busy", name, 5_000))
         if found is None or not right:
             by = "" if found is None else found[0]
-            await self._door.ask(self._audit.sign_in, "refused", by, address)
-            return self._shown(request, _Told(403, "wrong", name))
-        await self._door.ask(self._attempts.right, counted, address)
-        holder = found[1].holder(found[0], self._language(request))
-        return await self._let_in(request, holder, form.get("next", ""))
+            await self._auth.run(self._audit.sign_in, "refused", by, address)
+            return self._render(request, _Refusal(403, "wrong", name))
+        await self._auth.run(self._attempts.forgive, counted, address)
+        user = found[1].session_user(found[0], self._language(request))
+        return await self._let_in(request, user, form.get("next", ""))
 
-    async def leave(self, request: Request, person: Person) -> Response:
+    async def sign_out(self, request: Request, person: Person) -> Response:
         """Sign out: here, or with the field `everywhere` wherever they are signed in."""
         everywhere = request.state.form.get("everywhere") == "yes"
         what: Passage = "signed_out_everywhere" if everywhere else "signed_out"
         response = RedirectResponse(SIGN_IN, 303)
         try:
-            await self._door.end(request, response, everywhere=everywhere)
+            await self._auth.end_session(request, response, everywhere=everywhere)
         except StoreUnreplicated as error:
             log.warning("the board: %s", error)
             return PlainTextResponse(STILL_IN, 503)
-        address = self._door.reach.address(request)
-        await self._door.ask(self._audit.sign_in, what, person.name, address)
+        address = self._auth.origin.client_address(request)
+        await self._auth.run(self._audit.sign_in, what, person.name, address)
         return response
 
-    async def to_provider(self, request: Request) -> Response:
+    async def go_to_provider(self, request: Request) -> Response:
         """To the page on which the company's accounts sign in."""
-        assert self.provider is not None
-        before = self._before(request)
-        there = inside(request.query_params.get("next", ""))
+        assert self.oidc is not None
+        token = self._browser_token(request)
+        there = safe_next_page(request.query_params.get("next", ""))
         try:
-            response = RedirectResponse(await self.provider.leads_to(before, there), 303)
-        except NotVouched as error:
+            response = RedirectResponse(await self.oidc.start(token, there), 303)
+        except SignInRefused as error:
             log.warning("%s", error)
-            return self._shown(request, _Told(503, error.word))
-        self._door.reach.give(response, BEFORE, before)
+            return self._render(request, _Refusal(503, error.word))
+        self._auth.origin.set_cookie(response, PRE_SESSION_COOKIE, token)
         return response
 
-    async def from_provider(self, request: Request) -> Response:
+    async def return_from_provider(self, request: Request) -> Response:
         """Back from there, with a code."""
-        assert self.provider is not None
+        assert self.oidc is not None
         state = request.query_params.get("state", "")
-        address = self._door.reach.address(request)
-        before = self._door.reach.token(request, BEFORE)
-        wait_ms = await self._door.ask(self._attempts.begin, state, address)
+        address = self._auth.origin.client_address(request)
+        token = self._auth.origin.read_cookie(request, PRE_SESSION_COOKIE)
+        wait_ms = await self._auth.run(self._attempts.begin, state, address)
         if wait_ms:
-            return self._shown(request, _Told(429, "too_many", wait_ms=wait_ms))
+            return self._render(request, _Refusal(429, "too_many", wait_ms=wait_ms))
         try:
-            there = self.provider.opened(state, before)
-        except NotVouched as error:
+            there = self.oidc.check_state(state, token)
+        except SignInRefused as error:
             # Anybody can send that: a line for each would wash the others out of the journal.
             log.warning("%s", error)
-            return self._shown(request, _Told(403, error.word))
+            return self._render(request, _Refusal(403, error.word))
         try:
-            if not await self._door.ask(self._once.first, "sign-in", tokens.hashed(state)):
-                raise NotVouched("begin_again")
-            holder = await self.provider.vouched(dict(request.query_params), before)
-            if self._door.users is not None and self._door.users.find(holder.person.name):
-                raise NotVouched("name_taken")
-        except NotVouched as error:
+            if not await self._auth.run(self._once.first, "sign-in", hash_token(state)):
+                raise SignInRefused("begin_again")
+            user = await self.oidc.finish(dict(request.query_params), token)
+            if self._auth.users is not None and self._auth.users.find(user.person.name):
+                raise SignInRefused("name_taken")
+        except SignInRefused as error:
             log.warning("%s", error)
-            await self._door.ask(self._audit.sign_in, "refused", error.by, address)
-            return self._shown(request, _Told(403, error.word))
-        await self._door.ask(self._attempts.right, state, address)
-        return await self._let_in(request, holder, there)
+            await self._auth.run(self._audit.sign_in, "refused", error.by, address)
+            return self._render(request, _Refusal(403, error.word))
+        await self._auth.run(self._attempts.forgive, state, address)
+        return await self._let_in(request, user, there)
 
-    async def _let_in(self, request: Request, holder: Holder, there: str) -> Response:
-        response = RedirectResponse(inside(there), 303)
-        await self._door.begin(request, response, holder)
-        address = self._door.reach.address(request)
-        await self._door.ask(self._audit.sign_in, "signed_in", holder.person.name, address)
+    async def _let_in(self, request: Request, user: SessionUser, there: str) -> Response:
+        response = RedirectResponse(safe_next_page(there), 303)
+        await self._auth.begin_session(request, response, user)
+        address = self._auth.origin.client_address(request)
+        await self._auth.run(self._audit.sign_in, "signed_in", user.person.name, address)
         return response
 
-    async def _right(self, password: str, found: tuple[str, User] | None) -> bool | None:
+    async def _matches(self, password: str, found: tuple[str, User] | None) -> bool | None:
         """Whether it is the password; None where too many wait to hear that. One at a time: what a
         hash takes is taken from callers."""
-        if self._waiting >= WAITING:
+        if self._waiting >= MOST_WAITING:
             return None
         self._waiting += 1
         try:
             async with self._one_by_one:
                 known = None if found is None else found[1].password
-                return await self._door.ask(passwords.matches, password, known)
+                return await self._auth.run(passwords.matches, password, known)
         finally:
             self._waiting -= 1
 
-    def _before(self, request: Request) -> str:
+    def _browser_token(self, request: Request) -> str:
         """The token of a browser in which somebody is about to sign in."""
-        return self._door.reach.token(request, BEFORE) or tokens.fresh()
+        return self._auth.origin.read_cookie(request, PRE_SESSION_COOKIE) or new_token()
 
     def _language(self, request: Request) -> str:
         return chosen(
@@ -221,32 +243,32 @@ class SignIn:
             accepts=request.headers.get("accept-language", ""),
         )
 
-    def _shown(self, request: Request, told: _Told | None = None) -> Response:
+    def _render(self, request: Request, refusal: _Refusal | None = None) -> Response:
         language = self._language(request)
         said = words(language)
-        before = self._before(request)
+        token = self._browser_token(request)
         form = getattr(request.state, "form", {})
-        there = inside(form.get("next") or request.query_params.get("next", ""))
-        minutes = 1 if told is None else max(1, -(-told.wait_ms // 60_000))
+        there = safe_next_page(form.get("next") or request.query_params.get("next", ""))
+        minutes = 1 if refusal is None else max(1, -(-refusal.wait_ms // 60_000))
         response = HTMLResponse(
-            self._page.render(
+            self._template.render(
                 w=catalogue(language),
                 base=BOARD,
                 languages=LANGUAGES,
                 words=said,
-                csrf=tokens.csrf(before),
+                csrf=csrf_token(token),
                 next=there,
-                name="" if told is None else told.name,
-                told=None if told is None else said[told.word].format(minutes=minutes),
-                local=self._door.users is not None,
-                company=self.provider is not None,
+                name="" if refusal is None else refusal.name,
+                told=None if refusal is None else said[refusal.word].format(minutes=minutes),
+                local=self._auth.users is not None,
+                company=self.oidc is not None,
             ),
-            200 if told is None else told.status,
+            200 if refusal is None else refusal.status,
         )
-        if told is not None and told.wait_ms:
-            response.headers["Retry-After"] = str(max(1, told.wait_ms // 1000))
+        if refusal is not None and refusal.wait_ms:
+            response.headers["Retry-After"] = str(max(1, refusal.wait_ms // 1000))
         if request.query_params.get("lang") in LANGUAGES:
-            secure = self._door.reach.secure
+            secure = self._auth.origin.secure
             response.set_cookie(COOKIE, language, path="/", secure=secure, samesite="lax")
-        self._door.reach.give(response, BEFORE, before)
+        self._auth.origin.set_cookie(response, PRE_SESSION_COOKIE, token)
         return response

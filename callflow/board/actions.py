@@ -16,14 +16,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from callflow.access.auth import Door
-from callflow.access.person import Person
+from callflow.access.auth import BoardAuth
+from callflow.access.sessions import Person
 from callflow.board.told import refused, unreachable
 from callflow.call import acts
 from callflow.call.disposition import disposition
 from callflow.call.facts import HUMAN_FACTS, parsed
 from callflow.call.record import CallRecord
-from callflow.call.role import Deed
+from callflow.call.role import Permission
 from callflow.call.urgency import Urgency
 from callflow.celery import wake
 from callflow.errors import CallEnded, CallflowError, StoreError
@@ -192,10 +192,15 @@ ACTS: Final[Mapping[str, Act]] = {
 """Under which address each is asked for: /board/calls/CALLSID/…"""
 
 
-def routes(door: Door) -> list[BaseRoute]:
+def routes(auth: BoardAuth) -> list[BaseRoute]:
     """The addresses, for those who may act."""
     return [
-        door.route(f"/board/calls/{{sid}}/{name}", _handler(act), deed=Deed.ACT, methods=["POST"])
+        auth.route(
+            f"/board/calls/{{sid}}/{name}",
+            _handler(act),
+            permission=Permission.ACT,
+            methods=["POST"],
+        )
         for name, act in ACTS.items()
     ]
 

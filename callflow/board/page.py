@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from callflow.access.person import Person
+from callflow.access.sessions import Person
 from callflow.i18n.words import COOKIE, LANGUAGES, Catalogue, catalogue, chosen
 
 BASE: Final = "/board"

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from callflow.access.auth import Door
-from callflow.access.person import Person
+from callflow.access.auth import BoardAuth
+from callflow.access.sessions import Person
 from callflow.board.call_page import Shown
 from callflow.board.cells import cells
 from callflow.board.feed import Feed
@@ -21,7 +21,7 @@ from callflow.board.stream import Stream
 from callflow.call.disposition import Disposition
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
-from callflow.call.role import Deed
+from callflow.call.role import Permission
 from callflow.errors import InvalidCallSid
 from callflow.sites.directory import Sites
 from callflow.store.journal import Journal
@@ -55,16 +55,16 @@ _BLANK: Final = {
 """A row of which nothing is known: the scripts fill copies of it."""
 
 
-def routes(door: Door, sites: Sites) -> list[BaseRoute]:
+def routes(auth: BoardAuth, sites: Sites) -> list[BaseRoute]:
     """All pages but those on which one signs in or acts. The process' Feed is found in the state of
     each request (`request.state.feed`), where the lifespan has put it."""
-    board = Board(door, sites)
+    board = Board(auth, sites)
     return [
-        door.route(BASE, board.calls),
-        door.route(f"{BASE}/events", events),
-        door.route(f"{BASE}/session", session),
-        door.route(f"{BASE}/calls/{{sid}}", board.call, deed=Deed.READ),
-        door.files(f"{BASE}/static", STATIC),
+        auth.route(BASE, board.calls),
+        auth.route(f"{BASE}/events", events),
+        auth.route(f"{BASE}/session", session),
+        auth.route(f"{BASE}/calls/{{sid}}", board.call, permission=Permission.READ),
+        auth.static_files(f"{BASE}/static", STATIC),
     ]
 
 
@@ -82,12 +82,12 @@ async def session(request: Request, person: Person) -> Response:
 class Board:
     """The pages of one process. It keeps nothing."""
 
-    door: Door
+    auth: BoardAuth
     sites: Sites
 
     async def calls(self, request: Request, person: Person) -> Response:
         """All calls as they are now; what happens then comes as events."""
-        if (other := switched(request, secure=self.door.reach.secure)) is not None:
+        if (other := switched(request, secure=self.auth.origin.secure)) is not None:
             return other
         feed: Feed = request.state.feed
         now = await feed.fresh()
@@ -96,7 +96,7 @@ class Board:
             "board.html",
             request,
             person,
-            csrf=self.door.csrf(request),
+            csrf=self.auth.csrf_token(request),
             sound=True,
             keys=BOARD_KEYS,
             columns=COLUMNS,
@@ -111,19 +111,21 @@ class Board:
 
     async def call(self, request: Request, person: Person) -> Response:
         """One call with every word of it. Kept before it is shown: who has read it."""
-        if (other := switched(request, secure=self.door.reach.secure)) is not None:
+        if (other := switched(request, secure=self.auth.origin.secure)) is not None:
             return other
         sid = request.path_params["sid"]
         try:
-            found = await self.door.ask(self._read, sid)
+            found = await self.auth.run(self._read, sid)
             if found is not None:
-                await self.door.audit(person, Deed.READ, sid)
+                await self.auth.audit(person, Permission.READ, sid)
         except InvalidCallSid:
             found = None
         if found is None:
-            return page("gone.html", request, person, status=404, csrf=self.door.csrf(request))
+            return page(
+                "gone.html", request, person, status=404, csrf=self.auth.csrf_token(request)
+            )
         # In a thread: a long call takes tens of milliseconds, and callers share this event loop.
-        return await self.door.ask(self._page, request, person, *found)
+        return await self.auth.run(self._page, request, person, *found)
 
     def _page(
         self,
@@ -136,12 +138,12 @@ class Board:
         w = words_of(request, person)
         site = None if record.site is None else self.sites.get(record.site)
         values = Shown(record, journal, site, now_ms, w).values()
-        may_act = person.role.may(Deed.ACT)
+        may_act = person.role.can(Permission.ACT)
         return page(
             "call.html",
             request,
             person,
-            csrf=self.door.csrf(request),
+            csrf=self.auth.csrf_token(request),
             keys=CALL_KEYS,
             may_act=may_act,
             request_name=secrets.token_hex(8),
@@ -153,7 +155,7 @@ class Board:
 
     def _read(self, sid: str) -> tuple[CallRecord, list[JournalEntry], int] | None:
         """Blocks. Raises InvalidCallSid and StoreUnavailable."""
-        client = self.door.scripts.client
+        client = self.auth.scripts.client
         snapshots = Snapshots(client)
         record = snapshots.find(sid)
         if record is None:

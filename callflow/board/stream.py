@@ -14,7 +14,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from callflow.access.person import Person
+from callflow.access.sessions import Person
 from callflow.board.feed import Feed
 
 RETRY_MS: Final = 300
@@ -22,7 +22,7 @@ RETRY_MS: Final = 300
 
 
 class Stream:
-    """The handler of the address at which browsers follow the board, for the door to guard."""
+    """The handler of the address at which browsers follow the board, for the board."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed

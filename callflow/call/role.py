@@ -1,12 +1,12 @@
-"""What people may do, by their role."""
+"""Roles of board users, and what each of them may do."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 
-class Deed(StrEnum):
-    """What somebody wants to do."""
+class Permission(StrEnum):
+    """Something that a role may or may not do."""
 
     LOOK = "look"
     """See the board: which calls there are and how each stands."""
@@ -19,25 +19,25 @@ class Deed(StrEnum):
 
 
 class Role(StrEnum):
-    """What somebody is to callflow; each may do all that the one before may."""
+    """Each role can do all that the one before it can."""
 
     VIEWER = "viewer"
     DISPATCHER = "dispatcher"
     ADMIN = "admin"
 
-    def may(self, deed: Deed) -> bool:
-        """True for a deed that this role may do."""
-        return deed in _MAY[self]
+    def can(self, permission: Permission) -> bool:
+        """True where this role has the permission."""
+        return permission in _PERMISSIONS[self]
 
     @classmethod
     def highest(cls, roles: set[Role]) -> Role | None:
-        """The one that may do most; None for nobody's."""
+        """The role with the most permissions; None for an empty set."""
         return max(roles, key=list(cls).index, default=None)
 
 
-_LOOKS = frozenset({Deed.LOOK, Deed.READ})
-_MAY = {
-    Role.VIEWER: _LOOKS,
-    Role.DISPATCHER: _LOOKS | {Deed.ACT},
-    Role.ADMIN: frozenset(Deed),
+_VIEWER = frozenset({Permission.LOOK, Permission.READ})
+_PERMISSIONS = {
+    Role.VIEWER: _VIEWER,
+    Role.DISPATCHER: _VIEWER | {Permission.ACT},
+    Role.ADMIN: frozenset(Permission),
 }

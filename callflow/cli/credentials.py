@@ -57,14 +57,13 @@ def board_env(settings: Settings, data_dir: Path, port: int) -> dict[str, str]:
 
 def _make_admin(users: Path, password_file: Path) -> None:
     from callflow.access.passwords import hashed
-    from callflow.access.users import User
-    from callflow.access.users_file import changing
+    from callflow.access.users_file import User, edit_users
     from callflow.call.role import Role
 
     password = random_password()
     # First where it can be read: killed in between, the stack makes another admin next time.
     keep(password_file, password)
-    with changing(users) as known:
+    with edit_users(users) as known:
         known[ADMIN] = User(role=Role.ADMIN, password=hashed(password))
 
 

@@ -18,7 +18,7 @@ from callflow.cli import deployment, terminal
 from callflow.errors import CallflowError, SettingsError
 
 if TYPE_CHECKING:
-    from callflow.access.users import User
+    from callflow.access.users_file import User
 
 File = Annotated[
     Path | None, typer.Option("--file", help="The file of users.", show_default="CALLFLOW_USERS")
@@ -72,8 +72,14 @@ def add(
     """Add somebody. The password is asked for, or read from the first line of standard input."""
     from pydantic import ValidationError
 
-    from callflow.access.users import User, Users, UsersError, folded, refuse_bad_name
-    from callflow.access.users_file import changing
+    from callflow.access.users_file import (
+        User,
+        Users,
+        UsersError,
+        edit_users,
+        fold_name,
+        refuse_bad_name,
+    )
 
     passwords = _passwords()
     path = _path(file)
@@ -93,8 +99,8 @@ def add(
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise UsersError(path, f"cannot have {first['loc'][0]} so: {first['msg']}") from error
-    with changing(path) as users:
-        if folded(name) in map(folded, users):
+    with edit_users(path) as users:
+        if fold_name(name) in map(fold_name, users):
             raise UserExists(name)
         users[name] = user
     terminal.line(f"{name} may sign in as {role}")
@@ -102,7 +108,7 @@ def add(
 
 def ls(file: File = None, as_json: terminal.AsJson = False) -> None:
     """Who may sign in, and as what."""
-    from callflow.access.users import Users
+    from callflow.access.users_file import Users
 
     users = Users(_path(file)).all()
     if as_json:
@@ -123,10 +129,10 @@ def ls(file: File = None, as_json: terminal.AsJson = False) -> None:
 
 def rm(name: Name, file: File = None) -> None:
     """Remove somebody: their sessions end at once."""
-    from callflow.access.users_file import changing
+    from callflow.access.users_file import edit_users
 
     path = _path(file)
-    with changing(path) as users:
+    with edit_users(path) as users:
         called = _known(users, name, path)
         del users[called]
     terminal.line(f"{called} may sign in no more")
@@ -134,12 +140,11 @@ def rm(name: Name, file: File = None) -> None:
 
 def password(name: Name, file: File = None) -> None:
     """Give somebody another password: their sessions end at once."""
-    from callflow.access.users import Users
-    from callflow.access.users_file import changing
+    from callflow.access.users_file import Users, edit_users
 
     passwords, path = _passwords(), _path(file)
     given = passwords.hashed(_password(_known(Users(path).all(), name, path)))
-    with changing(path) as users:
+    with edit_users(path) as users:
         called = _known(users, name, path)
         users[called] = users[called].model_copy(update={"password": given})
     terminal.line(f"{called} has another password")
@@ -149,10 +154,10 @@ def role(
     name: Name, role: Annotated[Role, typer.Argument(help="What they may do.")], file: File = None
 ) -> None:
     """Give somebody another role: their sessions end at once."""
-    from callflow.access.users_file import changing
+    from callflow.access.users_file import edit_users
 
     path = _path(file)
-    with changing(path) as users:
+    with edit_users(path) as users:
         called = _known(users, name, path)
         users[called] = users[called].model_copy(update={"role": role})
     terminal.line(f"{called} is {role}")
@@ -210,10 +215,10 @@ def _passwords() -> ModuleType:
 
 def _known(users: Mapping[str, User], name: str, path: Path) -> str:
     """The name as the file spells it. Raises UnknownUser."""
-    from callflow.access.users import folded
+    from callflow.access.users_file import fold_name
 
     for called in users:
-        if folded(called) == folded(name):
+        if fold_name(called) == fold_name(name):
             return called
     raise UnknownUser(name, path)
 

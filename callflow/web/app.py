@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from callflow.access import sign_in
-from callflow.access.auth import Door
+from callflow.access.auth import BoardAuth
 from callflow.board import actions
 from callflow.board import routes as board
 from callflow.board.actions import Actions
@@ -99,7 +99,7 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
         unsigned=settings.unsigned,
     )
 
-    door = Door(settings)
+    auth = BoardAuth(settings)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
@@ -141,12 +141,12 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
                         ),
                     }
             desk.close()
-        door.close()
+        auth.close()
 
-    return Starlette(routes=_routes(door, sites), lifespan=lifespan)
+    return Starlette(routes=_routes(auth, sites), lifespan=lifespan)
 
 
-def _routes(door: Door, sites: Sites) -> list[BaseRoute]:
+def _routes(auth: BoardAuth, sites: Sites) -> list[BaseRoute]:
     return [
         *(Route(path, _door(handler), methods=["POST"]) for path, handler in ROUTES.items()),
         WebSocketRoute("/voice/relay", _socket),
@@ -154,9 +154,9 @@ def _routes(door: Door, sites: Sites) -> list[BaseRoute]:
         Route("/readyz", health.readyz),
         Route("/health", health.health),
         Route("/metrics", metrics.endpoint),
-        *sign_in.routes(door),
-        *board.routes(door, sites),
-        *actions.routes(door),
+        *sign_in.routes(auth),
+        *board.routes(auth, sites),
+        *actions.routes(auth),
     ]
 
 

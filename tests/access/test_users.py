@@ -9,22 +9,21 @@ from pathlib import Path
 import pytest
 
 from callflow.access.passwords import BadPassword, hashed, matches, refuse_bad
-from callflow.access.users import User, Users, UsersError
-from callflow.access.users_file import changing
+from callflow.access.users_file import User, Users, UsersError, edit_users
 from callflow.call.role import Role
 
 HASH = hashed("a few words in a row")
 
 
 def add(path: Path, name: str, role: Role = Role.VIEWER) -> None:
-    with changing(path) as users:
+    with edit_users(path) as users:
         users[name] = User(role=role, password=HASH)
 
 
 @pytest.mark.parametrize("name", ["users.yaml", "users.json"])
 def test_what_was_written_is_read_and_belongs_to_its_owner_alone(tmp_path: Path, name: str) -> None:
     path = tmp_path / "made" / name
-    with changing(path) as users:
+    with edit_users(path) as users:
         users["ana"] = User(
             role=Role.ADMIN, password=HASH, telephone="+44 1632 960-101", language="zh"
         )
@@ -53,7 +52,7 @@ def test_a_change_that_fails_changes_nothing_and_leaves_nothing(tmp_path: Path) 
     before = path.read_bytes()
 
     def fail() -> None:
-        with changing(path) as users:
+        with edit_users(path) as users:
             users.clear()
             raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""The door: who is let in to what, whose forms are ours, and what every answer carries."""
+"""Requests of the board: who is let in to what, whose forms are ours, what every answer carries."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import httpx2
 import pytest
 from starlette.requests import Request
 
-from callflow.access import vigil
-from callflow.access.reach import Reach
-from callflow.call.role import Deed, Role
+from callflow.access import auth
+from callflow.access.http import BoardOrigin
+from callflow.call.role import Permission, Role
 from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit, audit_key
 from tests.desk import FAR, SECRET_WORDS, Desk, csrf_of, desk, post, write_users
@@ -34,10 +34,10 @@ def here(redis_url: str, users: Path) -> Iterator[Desk]:
 
 
 def test_each_role_may_do_what_the_one_before_may_and_more() -> None:
-    may = {role: {deed for deed in Deed if role.may(deed)} for role in Role}
-    assert may[Role.VIEWER] == {Deed.LOOK, Deed.READ}
-    assert may[Role.DISPATCHER] == {Deed.LOOK, Deed.READ, Deed.ACT}
-    assert may[Role.ADMIN] == set(Deed)
+    may = {role: {permission for permission in Permission if role.can(permission)} for role in Role}
+    assert may[Role.VIEWER] == {Permission.LOOK, Permission.READ}
+    assert may[Role.DISPATCHER] == {Permission.LOOK, Permission.READ, Permission.ACT}
+    assert may[Role.ADMIN] == set(Permission)
     assert Role.highest({Role.VIEWER, Role.ADMIN, Role.DISPATCHER}) == Role.ADMIN
     assert Role.highest(set()) is None
 
@@ -75,7 +75,7 @@ def test_nobody_without_a_session_sees_a_word(here: Desk, path: str, token: str)
 def test_an_open_stream_ends_when_its_session_does(
     here: Desk, users: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vigil, "AGAIN_S", 0.1)
+    monkeypatch.setattr(auth, "RECHECK_S", 0.1)
 
     async def follow() -> float:
         transport = httpx2.ASGITransport(here.app)
@@ -152,7 +152,7 @@ def test_on_this_machine_the_board_has_several_names(here: Desk) -> None:
             "type": "http",
             "headers": [(b"origin", origin.encode()), (b"host", host.encode())],
         }
-        return Reach(url).own(Request(scope))
+        return BoardOrigin(url).sent(Request(scope))
 
     assert asked("http://127.0.0.1:8000", "http://localhost:8000", "localhost:8000")
     assert asked("http://127.0.0.1:8000", "http://localhost:9000", "localhost:9000")
@@ -203,9 +203,9 @@ def test_without_users_there_is_no_board_and_a_way_to_have_one(redis_url: str) -
 
 def test_a_board_on_an_address_of_its_own_is_believed_there(redis_url: str, users: Path) -> None:
     with desk(redis_url, users=users, public_url="https://voice.example.org/x") as one:
-        assert one.door.reach.url == "https://voice.example.org"
+        assert one.auth.origin.url == "https://voice.example.org"
     with desk(redis_url, users=users, board_url=FAR, public_url="https://v.example.org") as one:
-        assert one.door.reach.url == FAR
+        assert one.auth.origin.url == FAR
 
 
 def test_each_reading_of_a_call_is_kept_beside_it_without_a_word(here: Desk, parts: Parts) -> None:

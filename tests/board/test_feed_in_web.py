@@ -13,10 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from callflow.access import tokens
-from callflow.access.sessions import Sessions
-from callflow.access.users import User
-from callflow.access.users_file import changing
+from callflow.access.sessions import Sessions, hash_token, new_token
+from callflow.access.users_file import User, edit_users
 from callflow.call.role import Role
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess, free_port
@@ -31,7 +29,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(90)]
 def web(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[tuple[StackProcess, str, str]]:
     """A web process, its address, and the cookie of somebody who may look."""
     port, users = free_port(), tmp_path / "users.json"
-    with changing(users) as known:
+    with edit_users(users) as known:
         known["ana"] = user = User(role=Role.VIEWER, password="$argon2id$none")
     env = {
         "CALLFLOW_REDIS_URL": own_server.url,
@@ -42,11 +40,11 @@ def web(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[tuple[StackProce
         "CALLFLOW_TWILIO_AUTH_TOKEN": "0123456789abcdef0123456789abcdef",
         "CALLFLOW_SITES": str(resources.files("callflow.lab.demo") / "sites.yaml"),
     }
-    holder = user.holder("ana")
-    token = tokens.fresh(holder.key)
+    session_user = user.session_user("ana")
+    token = new_token(session_user.key)
     with connect(own_server.url) as client:
         sessions = Sessions(Scripts(client))
-        sessions.begin(holder.key, tokens.hashed(token), holder.as_json())
+        sessions.begin(session_user.key, hash_token(token), session_user.to_json())
     with LocalStack(env, tmp_path / "logs") as stack:
         process, url = stack.start_web(port), f"http://127.0.0.1:{port}"
         wait_until(lambda: _answers(url), "the web process answers", 30)
@@ -74,7 +72,7 @@ def test_an_open_board_stays_while_the_store_is_gone_and_goes_on_when_it_is_back
         told = events(response)
         assert next(told)["rows"] == []
         own_server.kill()
-        # Longer than the door lets pass between two looks at the session.
+        # Longer than what may pass between two checks of the session.
         assert next(each for each in told if each["header"]["age_ms"] > 5_000)["header"]["trouble"]
         own_server.restart()
         assert next(each for each in told if not each["header"]["stale"])

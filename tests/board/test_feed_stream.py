@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from callflow.access.person import Person
+from callflow.access.sessions import Person
 from callflow.board.feed import Feed
 from callflow.board.reader import Reader
 from callflow.board.stream import Stream

@@ -10,11 +10,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from callflow.access import tokens
 from callflow.access.passwords import hashed
-from callflow.access.person import Holder, Person
-from callflow.access.sessions import Lifetimes, Sessions
-from callflow.access.users_file import changing
+from callflow.access.sessions import Lifetimes, Person, Sessions, SessionUser, hash_token, new_token
+from callflow.access.users_file import edit_users
 from callflow.call.role import Role
 from callflow.redis.scripts import Scripts, connect
 from callflow.store.audit import Audit
@@ -32,7 +30,7 @@ from tests.desk import (
     write_users,
 )
 
-KEY = Holder(Person("ana", Role.VIEWER), "local", "ana").key
+KEY = SessionUser(Person("ana", Role.VIEWER), "local", "ana").key
 
 
 @pytest.fixture
@@ -79,7 +77,7 @@ def test_a_name_that_is_markup_is_shown_as_text(here: Desk) -> None:
 
 
 def test_a_session_that_somebody_brings_along_is_not_the_one_that_they_get(here: Desk) -> None:
-    planted = tokens.fresh(KEY)
+    planted = new_token(KEY)
     browser = here.browser()
     browser.cookies.set("callflow-session", planted, domain="127.0.0.1", path="/")
     sign_in_as(browser, "ana")
@@ -117,7 +115,7 @@ def test_the_store_has_no_token_and_no_password(here: Desk, redis_url: str) -> N
             f"{key} {client.hgetall(key) if client.type(key) == 'hash' else ''}" for key in keys
         )
     assert len(keys) > 1
-    assert tokens.hashed(token) in everything
+    assert hash_token(token) in everything
     assert token not in everything
     assert token.partition(".")[2] not in everything
     assert "argon2" not in everything
@@ -174,7 +172,7 @@ def test_who_is_removed_or_has_another_role_is_out_at_once(
 
 def test_who_has_another_password_is_out_at_once(here: Desk, users: Path) -> None:
     ana, bo = here.signed_in("ana"), here.signed_in("bo")
-    with changing(users) as known:
+    with edit_users(users) as known:
         known["ana"] = known["ana"].model_copy(update={"password": hashed("something else now")})
     assert ana.get("/board").status_code == 303
     assert bo.get("/board").status_code == 200
@@ -213,7 +211,7 @@ def test_sign_ins_are_kept_and_a_name_that_nobody_has_is_not(here: Desk) -> None
     sign_in_as(here.browser(), "ana", "wrong")
     sign_in_as(here.browser(), "my-password-by-mistake", "wrong")
     post(browser, "/board/sign-out", csrf_of(browser))
-    with connect(here.door.settings.redis_url or "") as client:
+    with connect(here.auth.settings.redis_url or "") as client:
         lines = Audit(Scripts(client)).sign_ins()
     assert [(line.what, line.by) for line in lines] == [
         ("signed_in", "ana"),

@@ -11,9 +11,8 @@ import pytest
 from starlette.requests import Request
 
 from callflow.access import passwords
-from callflow.access.attempts import Allowed, Attempts, Limits
-from callflow.access.reach import Reach
-from callflow.access.sessions import Sessions
+from callflow.access.http import BoardOrigin
+from callflow.access.sessions import Allowed, Limits, Sessions, SignInAttempts
 from callflow.redis.scripts import Scripts, connect
 from callflow.store.audit import Audit
 from tests.desk import Desk, desk, password_of, sign_in_as, write_users
@@ -58,7 +57,7 @@ def test_who_guesses_at_many_names_is_slowed_by_their_address(here: Desk) -> Non
 
 def test_who_comes_from_many_addresses_is_slowed_by_the_name(redis_url: str) -> None:
     with connect(redis_url) as client:
-        attempts = Attempts(Scripts(client))
+        attempts = SignInAttempts(Scripts(client))
         waits = [attempts.begin("ana", f"192.0.2.{number}") for number in range(51)]
         assert waits[:50] == [0] * 50
         assert 3_500_000 < waits[50] <= 3_600_000
@@ -92,7 +91,7 @@ def test_who_comes_back_with_a_state_that_is_not_theirs_fills_no_audit_and_is_sl
             for one in states
         ]
         assert told == [403] * 4 + [429] + [403] * 26 + [429]
-        assert Audit(here.door.scripts).sign_ins() == []
+        assert Audit(here.auth.scripts).sign_ins() == []
 
 
 def test_somebody_who_is_refused_for_too_many_tries_costs_no_hash(
@@ -125,14 +124,14 @@ def test_one_customers_ipv6_addresses_are_one(here: Desk) -> None:
 def test_a_wait_is_over_some_day(redis_url: str) -> None:
     short = Limits(Allowed(9, 20), Allowed(1, 20), Allowed(9, 20))
     with connect(redis_url) as client:
-        attempts = Attempts(Scripts(client), short)
+        attempts = SignInAttempts(Scripts(client), short)
         assert attempts.begin("ana", "192.0.2.1") == 0
         wait_ms = attempts.begin("ana", "192.0.2.1")
         assert wait_ms <= 20
         # What has run out comes back without a lifetime for nobody.
         deadline = time.monotonic() + 5
         while attempts.begin("ana", "192.0.2.1") and time.monotonic() < deadline:
-            attempts.right("nobody", "192.0.2.9")
+            attempts.forgive("nobody", "192.0.2.9")
         assert time.monotonic() < deadline
         assert not client.exists("callflow:{sign-in}:name:nobody")
 
@@ -200,4 +199,7 @@ def test_keys_of_sign_ins_and_sessions_name_nobody(here: Desk, redis_url: str) -
 def test_an_address_is_counted_however_a_proxy_writes_it(said: str, counted: str) -> None:
     headers = [(b"x-forwarded-for", said.encode())]
     scope = {"type": "http", "headers": headers, "client": ("10.0.0.1", 1)}
-    assert Reach("https://board.example.org", proxies=1).address(Request(scope)) == counted
+    assert (
+        BoardOrigin("https://board.example.org", proxies=1).client_address(Request(scope))
+        == counted
+    )

@@ -12,8 +12,8 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from callflow.access import id_token, oidc, sign_in
-from callflow.access.auth import Door
+from callflow.access import oidc, sign_in
+from callflow.access.auth import BoardAuth
 from callflow.errors import SettingsError
 from callflow.settings import Settings, load
 from tests.desk import NEAR, Desk, desk, password_of, session_cookie, sign_in_as, write_users
@@ -163,7 +163,7 @@ def test_a_provider_that_changes_its_keys_is_asked_for_them_but_not_all_the_time
     assert come_back(here.browser(), company).status_code == 303
     company.key = rsa_key("two")
     assert come_back(here.browser(), company).status_code == 403, "it was asked a moment ago"
-    monkeypatch.setattr(id_token, "KEYS_AGAIN_S", 0.0)
+    monkeypatch.setattr(oidc, "KEYS_AGAIN_S", 0.0)
     assert come_back(here.browser(), company).status_code == 303
     assert company.asked.count("/jwks") == 2
 
@@ -263,16 +263,13 @@ def test_a_company_account_cannot_pass_for_a_local_user(
 def test_without_the_extra_the_setting_is_named(
     redis_url: str, company: OidcProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import callflow.board
-
-    monkeypatch.delitem(sys.modules, "callflow.access.id_token", raising=False)
-    monkeypatch.delattr(callflow.board, "id_token", raising=False)
+    monkeypatch.delitem(sys.modules, "callflow.access.oidc", raising=False)
     monkeypatch.setitem(sys.modules, "authlib.oidc.core", None)
     given = {"redis_url": redis_url, "public_url": NEAR, **settings_for(company)}
-    door = Door(Settings.model_validate(given))
+    auth = BoardAuth(Settings.model_validate(given))
     with pytest.raises(SettingsError, match=r"CALLFLOW_OIDC_ISSUER: .*authlib.*callflow\[oidc\]"):
-        sign_in.routes(door)
-    door.close()
+        sign_in.routes(auth)
+    auth.close()
 
 
 @pytest.mark.parametrize(

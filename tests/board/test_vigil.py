@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from callflow.access import vigil
+from callflow.access import auth
 from callflow.errors import StoreUnavailable
 
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vigil, "AGAIN_S", 0.01)
-    monkeypatch.setattr(vigil, "UNKNOWN_S", 0.3)
+    monkeypatch.setattr(auth, "RECHECK_S", 0.01)
+    monkeypatch.setattr(auth, "STORE_GONE_S", 0.3)
 
 
 class Stream:
@@ -44,7 +44,7 @@ async def seen(answers: list[bool | Exception], most: int = 100) -> tuple[int, i
         return answer
 
     stream = Stream()
-    found = [part async for part in vigil.while_valid(stream.parts(most), valid)]
+    found = [part async for part in auth.stream_while_valid(stream.parts(most), valid)]
     assert found == list(range(len(found)))
     return len(found), looks, stream.closed
 
@@ -88,7 +88,7 @@ def test_it_goes_on_while_it_is_looked() -> None:
             await asyncio.sleep(60)
             return True
 
-        found = [part async for part in vigil.while_valid(Stream().parts(30), valid)]
+        found = [part async for part in auth.stream_while_valid(Stream().parts(30), valid)]
         assert asked.is_set()
         return len(found)
 

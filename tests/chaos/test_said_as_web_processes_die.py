@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from callflow.access import tokens
-from callflow.access.reach import SESSION
+from callflow.access.http import SESSION_COOKIE
+from callflow.access.sessions import csrf_token
 from callflow.lab.carrier.carrier import Call
 from callflow.lab.demo.web import Line
 from tests.chaos.test_telephone import GATHER, RELAY, SPEED, Telephone
@@ -53,7 +53,7 @@ class Browser:
         form = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
         given = {**form, "name": "ana", "password": password_of("ana")}
         self._post(0, "/board/sign-in", given)
-        self._csrf = tokens.csrf(self._client.cookies[SESSION])
+        self._csrf = csrf_token(self._client.cookies[SESSION_COOKIE])
 
     def _post(self, which: int, path: str, form: dict[str, str]) -> int:
         url = self._urls[which % len(self._urls)]

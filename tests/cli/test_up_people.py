@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from callflow.access.passwords import matches
-from callflow.access.users import Users
+from callflow.access.users_file import Users
 from callflow.cli import credentials
 from callflow.cli.credentials import board_env, board_words
 from callflow.lab.stack import FlowerUnguarded, LocalStack, free_port

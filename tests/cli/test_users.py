@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from callflow.access.passwords import matches
-from callflow.access.users import Users
+from callflow.access.users_file import Users
 from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
 from tests.cli.running import Cli, Ran

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import time
 
-from callflow.access.attempts import Allowed, Attempts, Limits
-from callflow.access.sessions import Lifetimes, Sessions
+from callflow.access.sessions import Allowed, Lifetimes, Limits, Sessions, SignInAttempts
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.server.leaks import keys_without_lifetime
 from callflow.redis.scripts import Client, Scripts, connect
@@ -19,7 +18,7 @@ ANA, BO = "a" * 32, "b" * 32
 
 
 def a_day_at_the_door(client: Client) -> None:
-    """Everything that the door asks of the store."""
+    """Everything that sign-in asks of the store."""
     scripts = Scripts(client)
     sessions = Sessions(scripts)
     for token in ("t1", "t2"):
@@ -36,9 +35,9 @@ def a_day_at_the_door(client: Client) -> None:
     assert sessions.find(BO, "t3") == "bo"
     sessions.begin(ANA, "t4", "ana again")
     assert sessions.find(ANA, "t4") == "ana again"
-    attempts = Attempts(scripts, Limits(pair=Allowed(1, 60_000)))
+    attempts = SignInAttempts(scripts, Limits(pair=Allowed(1, 60_000)))
     assert attempts.begin("ana", "192.0.2.1") == 0
-    attempts.right("ana", "192.0.2.1")
+    attempts.forgive("ana", "192.0.2.1")
     assert [attempts.begin("ana", "192.0.2.1") > 0 for _ in range(2)] == [False, True]
     once = Once(scripts)
     assert [once.first("sign-in", "s") for _ in range(3)] == [True, False, False]
@@ -72,8 +71,8 @@ def test_with_no_more_rights_than_are_granted() -> None:
                 Sessions(scripts).begin(ANA, "t", "ana")
                 Sessions(scripts).end_all(ANA)
                 assert Sessions(scripts).find(ANA, "t") is None
-                Attempts(scripts).begin("ana", "192.0.2.1")
-                Attempts(scripts).right("ana", "192.0.2.1")
+                SignInAttempts(scripts).begin("ana", "192.0.2.1")
+                SignInAttempts(scripts).forgive("ana", "192.0.2.1")
                 assert Once(scripts).first("sign-in", "s")
                 Audit(scripts).note(SID, "ana", "read")
                 Audit(scripts).sign_in("signed_in", "ana", "192.0.2.1")
