@@ -10,12 +10,7 @@ import typer
 
 from callflow.cli import (
     call,
-    calls_end,
-    calls_fact,
-    calls_ls,
-    calls_note,
-    calls_show,
-    calls_urgency,
+    calls_commands,
     calls_watch,
     chaos,
     demo,
@@ -23,19 +18,17 @@ from callflow.cli import (
     eval,
     phone,
     records,
-    sites_check,
+    sites_commands,
     sop_check,
     sop_index,
     sop_new,
     sop_test,
-    sweep,
-    twilio_fallback,
-    twilio_setup,
+    twilio_commands,
     up,
     users,
-    web,
+    web_command,
 )
-from callflow.cli.failure import PlainErrors
+from callflow.cli.terminal import PlainErrors
 
 app = typer.Typer(
     name="callflow",
@@ -56,25 +49,25 @@ twilio = typer.Typer(no_args_is_help=True, help="What the carrier must be told."
 app.command("demo")(demo.demo)
 app.command("chaos")(chaos.chaos)
 app.command("up")(up.up)
-app.command("web")(web.web)
+app.command("web")(web_command.web)
 app.command("phone")(phone.phone)
 app.command("call")(call.call)
 app.add_typer(calls, name="calls")
 app.add_typer(kept, name="records")
 app.command("doctor")(doctor.doctor)
-app.command("sweep")(sweep.sweep)
+app.command("sweep")(calls_commands.sweep)
 app.command("eval")(eval.evaluate)
 app.add_typer(sop, name="sop")
 app.add_typer(sites, name="sites")
 app.add_typer(twilio, name="twilio")
 app.add_typer(people, name="users")
 
-calls.command("ls")(calls_ls.ls)
-calls.command("show")(calls_show.show)
-calls.command("fact")(calls_fact.fact)
-calls.command("note")(calls_note.note)
-calls.command("urgency")(calls_urgency.urgency)
-calls.command("end")(calls_end.end)
+calls.command("ls")(calls_commands.list_calls)
+calls.command("show")(calls_commands.show)
+calls.command("fact")(calls_commands.record_facts)
+calls.command("note")(calls_commands.add_note)
+calls.command("urgency")(calls_commands.set_urgency)
+calls.command("end")(calls_commands.end)
 calls.command("watch")(calls_watch.watch)
 kept.command("ls")(records.ls)
 kept.command("show")(records.show)
@@ -86,12 +79,12 @@ sop.command("new")(sop_new.new)
 sop.command("check")(sop_check.check)
 sop.command("index")(sop_index.index)
 sop.command("test")(sop_test.try_out)
-sites.command("check")(sites_check.check)
+sites.command("check")(sites_commands.check)
 people.command("add")(users.add)
 people.command("ls")(users.ls)
 people.command("rm")(users.rm)
 people.command("password")(users.password)
 people.command("role")(users.role)
 people.command("log")(users.log)
-twilio.command("fallback")(twilio_fallback.fallback)
-twilio.command("setup")(twilio_setup.setup)
+twilio.command("fallback")(twilio_commands.fallback)
+twilio.command("setup")(twilio_commands.setup)

@@ -111,12 +111,12 @@ def _tell_changes(interval_s: float, tell: Teller) -> None:
 
 def _for_programs(sight: Sight, row: Row) -> str:
     """Names of fields are a promise; times are on the server's clock, ms."""
-    from callflow.cli import rows
+    from callflow.cli.calls_commands import summarize_call
 
     also = ("urgency", "lift", "address", "people", "flags", "talks", "alert", "takeovers")
     shown = row.as_dict()
     return json.dumps(
-        {**rows.Row.of(sight).as_dict(), **{name: shown[name] for name in also}},
+        {**summarize_call(sight), **{name: shown[name] for name in also}},
         ensure_ascii=False,
     )
 

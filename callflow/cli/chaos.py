@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from callflow.cli import terminal
-from callflow.cli.failure import INTERRUPTED
+from callflow.cli.terminal import INTERRUPTED
 from callflow.errors import CallflowError
 from callflow.lab.chaos.plan import KINDS, Plan, unknown
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import typer
 
 from callflow.cli import terminal
-from callflow.cli.failure import INTERRUPTED
 from callflow.cli.phone_show import Conversation, Human, JsonLines, Progress, Show, table
+from callflow.cli.terminal import INTERRUPTED
 
 if TYPE_CHECKING:
     import asyncio

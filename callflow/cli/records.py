@@ -105,7 +105,7 @@ def show(
     """Show one record whole: what was said and what happened, or who has erased it and why."""
     from callflow.call.history import JournalEntry
     from callflow.call.record import CallRecord
-    from callflow.cli.calls_show import whole
+    from callflow.cli.calls_commands import render_call
     from callflow.records.reading import find
 
     found = find(_kept(), call_sid)
@@ -117,7 +117,9 @@ def show(
         terminal.page(terminal.text(told))
     else:
         record = CallRecord.model_validate(found.as_dict()["record"])
-        terminal.page(*whole(record, [JournalEntry.model_validate(one) for one in found.journal]))
+        terminal.page(
+            *render_call(record, [JournalEntry.model_validate(one) for one in found.journal])
+        )
 
 
 def export(

@@ -1,4 +1,4 @@
-"""What the commands share when they write: consoles, times, and text that cannot harm a terminal.
+"""Writes to the terminal for all commands: tables, times, safe text, errors as one sentence.
 
 Rich leaves colour and boxes out where stdout is no terminal, and honours NO_COLOR. What callers
 said is never read as markup.
@@ -6,13 +6,17 @@ said is never read as markup.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import unicodedata
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+from typer.core import TyperGroup
+
+from callflow.errors import CallflowError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -20,6 +24,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 AsJson = Annotated[bool, typer.Option("--json", help="For programs: JSON on stdout.")]
+
+FAILED = 1
+INTERRUPTED = 130
+"""What a shell reports for a program that Ctrl-C has ended."""
 
 WIDE = 240
 """Columns of a page that nobody looks at: programs that read us must not find cut lines."""
@@ -116,3 +124,22 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 def sentence(parts: Iterable[str]) -> str:
     """Those parts that say something, in a row."""
     return " · ".join(part for part in parts if part)
+
+
+class PlainErrors(TyperGroup):
+    """Runs a command; errors that callflow raises on purpose become a sentence and exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except CallflowError as error:
+            typer.echo(f"callflow: {error}", err=True)
+            raise typer.Exit(FAILED) from error
+        except KeyboardInterrupt as interrupt:
+            raise typer.Exit(INTERRUPTED) from interrupt
+        except BrokenPipeError as error:
+            # `callflow calls ls | head`: whoever read us has seen enough. What is still buffered
+            # must not raise again when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(FAILED) from error

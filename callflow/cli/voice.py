@@ -84,9 +84,11 @@ class TextVoice:
         ways = " · Enter alone is silence, Ctrl-D hangs up" if can_speak else ""
         self.note(f"call {record.call_sid} {how}{ways}")
         if known and record.conversation_thread:
-            from callflow.cli.calls_show import transcript
+            from callflow.cli.calls_commands import render_transcript
 
-            terminal.console(None if self._terminal else sys.stderr).print(transcript(record))
+            terminal.console(None if self._terminal else sys.stderr).print(
+                render_transcript(record)
+            )
 
     def listen(self) -> str | None:
         """Read a line; what comes through a pipe is shown to the person who looks on."""

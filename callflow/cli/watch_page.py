@@ -13,7 +13,7 @@ from rich.text import Text
 from callflow.board import cells as said
 from callflow.board.news import STALE_MS, Snapshot
 from callflow.board.sight import SILENCE_MS, Row
-from callflow.cli import calls_show, terminal
+from callflow.cli import calls_commands, terminal
 from callflow.cli.watch_view import KEYS, KEYS_OF_A_CALL, View
 from callflow.i18n.words import catalogue
 
@@ -233,7 +233,7 @@ def _call(seen: Seen, view: View, console: Console, room: int) -> list[Text]:
     if seen.opened is None or seen.opened.call_sid != view.opened:
         return [terminal.text(f"{view.opened} has not been read yet, or has gone.", "dim")]
     room -= len(title := [terminal.text(f" {view.opened}", "bold"), Text()])
-    every = console.render_lines(calls_show.transcript(seen.opened), pad=False)
+    every = console.render_lines(calls_commands.render_transcript(seen.opened), pad=False)
     view.back = min(view.back, max(0, len(every) - room))
     end = len(every) - view.back
     said_lines = [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from callflow.cli.failure import INTERRUPTED
+from callflow.cli.terminal import INTERRUPTED
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180)]

@@ -36,7 +36,7 @@ from tests.waiting import wait_until
 # The command alone, so that these tests need nothing of the other ones.
 RUN = """
 import typer
-from callflow.cli.failure import PlainErrors
+from callflow.cli.terminal import PlainErrors
 from callflow.cli.phone import phone
 app = typer.Typer(cls=PlainErrors, pretty_exceptions_enable=False)
 app.command("phone")(phone)
