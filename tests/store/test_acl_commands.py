@@ -23,7 +23,9 @@ from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 WORKERS = {
-    *re.findall(r"`(celery -A callflow worker [^`]+)`", (ROOT / "README.md").read_text()),
+    *re.findall(
+        r"`(celery -A callflow worker [^`]+)`", (ROOT / "docs" / "operations.md").read_text()
+    ),
     *re.findall(r"command: (celery -A callflow worker .+)", (ROOT / "compose.yaml").read_text()),
 }
 
