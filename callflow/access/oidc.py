@@ -33,7 +33,7 @@ from joserfc.jws import JWSRegistry
 from callflow.access.auth import SignInRefused
 from callflow.access.sessions import Person, SessionUser, new_token, same_secret
 from callflow.call.role import Role
-from callflow.i18n.words import chosen
+from callflow.i18n import choose_language
 from callflow.settings import Settings
 from callflow.settings.people import LOOPBACK, roles_by_claim
 
@@ -117,7 +117,7 @@ class OidcSignIn:
         if role is None:
             raise SignInRefused("no_role", "none of their roles is mapped", by=name)
         telephone = re.sub(r"[ ()./-]", "", str(claims.get("phone_number") or ""))
-        language = chosen(str(claims.get("locale", "")))
+        language = choose_language(str(claims.get("locale", "")))
         person = Person(name, role, telephone if _E164.fullmatch(telephone) else None, language)
         return SessionUser(person, "oidc", subject)
 

@@ -30,8 +30,7 @@ from callflow.access.sessions import (
 )
 from callflow.access.users_file import User, fold_name
 from callflow.errors import SettingsError, StoreUnreplicated
-from callflow.i18n.sign_in_words import words
-from callflow.i18n.words import COOKIE, LANGUAGES, catalogue, chosen
+from callflow.i18n import COOKIE, LANGUAGES, catalogue, choose_language
 from callflow.store.audit import Audit, Passage
 from callflow.store.once import Once
 
@@ -237,7 +236,7 @@ class SignInPages:
         return self._auth.origin.read_cookie(request, PRE_SESSION_COOKIE) or new_token()
 
     def _language(self, request: Request) -> str:
-        return chosen(
+        return choose_language(
             request.query_params.get("lang"),
             request.cookies.get(COOKIE),
             accepts=request.headers.get("accept-language", ""),
@@ -245,21 +244,20 @@ class SignInPages:
 
     def _render(self, request: Request, refusal: _Refusal | None = None) -> Response:
         language = self._language(request)
-        said = words(language)
+        w = catalogue(language)
         token = self._browser_token(request)
         form = getattr(request.state, "form", {})
         there = safe_next_page(form.get("next") or request.query_params.get("next", ""))
         minutes = 1 if refusal is None else max(1, -(-refusal.wait_ms // 60_000))
         response = HTMLResponse(
             self._template.render(
-                w=catalogue(language),
+                w=w,
                 base=BOARD,
                 languages=LANGUAGES,
-                words=said,
                 csrf=csrf_token(token),
                 next=there,
                 name="" if refusal is None else refusal.name,
-                told=None if refusal is None else said[refusal.word].format(minutes=minutes),
+                told=None if refusal is None else w(f"sign_in.{refusal.word}", minutes=minutes),
                 local=self._auth.users is not None,
                 company=self.oidc is not None,
             ),

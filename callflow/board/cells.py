@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from callflow.i18n.words import Catalogue
+from callflow.i18n import Catalogue
 
 SOON: Final = 0.75
 """The share of its limit from which on a timer turns (the field's habit: 75 % and 100 %)."""

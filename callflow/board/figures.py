@@ -9,7 +9,7 @@ from callflow.board.call_page import clock
 from callflow.board.cells import age, state_of
 from callflow.board.last_hour import HOUR_MS
 from callflow.call.words import Word
-from callflow.i18n.words import Catalogue
+from callflow.i18n import Catalogue
 
 STATES: Final = tuple(state_of(str(word)) for word in Word)
 

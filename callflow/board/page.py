@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from callflow.access.sessions import Person
-from callflow.i18n.words import COOKIE, LANGUAGES, Catalogue, catalogue, chosen
+from callflow.i18n import COOKIE, LANGUAGES, Catalogue, catalogue, choose_language
 
 BASE: Final = "/board"
 
@@ -52,7 +52,7 @@ def language_of(request: Request, person: Person | None) -> str:
     """Chosen on this machine, else what the person reads, else what the browser accepts."""
     read = None if person is None else person.language
     accepts = request.headers.get("accept-language", "")
-    return chosen(request.cookies.get(COOKIE), read, accepts=accepts)
+    return choose_language(request.cookies.get(COOKIE), read, accepts=accepts)
 
 
 def words_of(request: Request, person: Person | None) -> Catalogue:
@@ -71,7 +71,7 @@ def switched(request: Request, *, secure: bool) -> Response | None:
     response = RedirectResponse(path + (f"?{urlencode(kept)}" if kept else ""), 303)
     response.set_cookie(
         COOKIE,
-        chosen(wish),
+        choose_language(wish),
         max_age=A_YEAR_S,
         path="/",
         secure=secure,

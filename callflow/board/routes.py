@@ -106,7 +106,7 @@ class Board:
             figures=figures(now.header, w),
             now_ms=now.now_ms,
             data_ms=now.header["as_of_ms"],
-            script_words=w.under(*BOARD_WORDS),
+            script_words=w.select(*BOARD_WORDS),
         )
 
     async def call(self, request: Request, person: Person) -> Response:
@@ -149,7 +149,7 @@ class Board:
             request_name=secrets.token_hex(8),
             allowed=values.pop("row_actions") if may_act else (),
             dispositions=tuple(Disposition),
-            script_words=w.under(*CALL_WORDS),
+            script_words=w.select(*CALL_WORDS),
             **values,
         )
 

@@ -15,7 +15,7 @@ from callflow.board.news import STALE_MS, Snapshot
 from callflow.board.sight import SILENCE_MS, Row
 from callflow.cli import calls_commands, terminal
 from callflow.cli.watch_view import KEYS, KEYS_OF_A_CALL, View
-from callflow.i18n.words import catalogue
+from callflow.i18n import catalogue
 
 if TYPE_CHECKING:
     from callflow.call.record import CallRecord

@@ -6,7 +6,7 @@ import pytest
 
 from callflow.board.figures import since
 from callflow.board.last_hour import HOUR_MS
-from callflow.i18n.words import catalogue
+from callflow.i18n import catalogue
 
 AT_MS = 1_700_000_000_000
 """22:13:20 UTC"""

@@ -10,7 +10,7 @@ from callflow.board.timeline import Timeline, timeline
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
-from callflow.i18n.words import catalogue
+from callflow.i18n import catalogue
 
 W1, W2 = "w1@host/11-a", "w2@host/22-b"
 
