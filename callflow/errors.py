@@ -1,16 +1,31 @@
 """Every error that callflow raises on purpose: facts as fields, then a sentence, then the way out.
 
-Errors from elsewhere are translated once, at the border where they arrive (Redis errors in
-`store/script.py`, YAML errors in `sop/document.py`).
+Errors from elsewhere are translated once, at the border where they arrive.
 """
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable, Collection, Set
 from pathlib import Path
 
 
 class CallflowError(Exception):
     """The root of the tree: catch this to catch all that callflow raises on purpose."""
+
+
+def did_you_mean(
+    word: str, known: Collection[str], *, spell: Callable[[str], str] = str, most_listed: int = 16
+) -> str:
+    """`, did you mean X?` with the nearest of `known`, else `; known are …`.
+
+    Nothing where they are more than `most_listed`. `spell`: how one of them is written out.
+    """
+    choice = sorted(known) if isinstance(known, Set) else list(known)
+    folded = {each.lower(): each for each in choice}
+    if near := difflib.get_close_matches(word.lower(), folded, n=1):
+        return f", did you mean {spell(folded[near[0]])}?"
+    return f"; known are {', '.join(map(spell, choice))}" if len(choice) <= most_listed else ""
 
 
 class SettingsError(CallflowError):

@@ -21,9 +21,11 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from callflow import strict_yaml
 from callflow.access.sessions import Person, SessionUser, hash_token
 from callflow.call.role import Role
 from callflow.errors import CallflowError
+from callflow.strict_yaml import YamlError
 
 _NAME = re.compile(r"\w[\w.@+-]{0,63}")
 
@@ -31,10 +33,11 @@ _NAME = re.compile(r"\w[\w.@+-]{0,63}")
 class UsersError(CallflowError):
     """A file of users that cannot be used: nobody in it can sign in until it can."""
 
-    def __init__(self, path: Path, reason: str) -> None:
+    def __init__(self, path: Path, reason: str, line: int | None = None) -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"the file of users {path} {reason}")
+        where = path if line is None else f"{path}:{line}"
+        super().__init__(f"the file of users {where} {reason}")
 
 
 class BadName(CallflowError):
@@ -124,10 +127,12 @@ def read_users(path: Path) -> dict[str, User]:
         raise UsersError(path, f"cannot be read: {reason}") from error
     try:
         document = _parse(path, text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = "" if line is None else f" in line {line + 1}"
-        raise UsersError(path, f"is no YAML or JSON{where}") from error
+    except YamlError as error:
+        raise UsersError(path, error.reason, error.line) from error
+    except json.JSONDecodeError as error:
+        raise UsersError(path, "is no JSON", error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise UsersError(path, "is no JSON") from error
     users: dict[str, User] = {}
     for name, fields in document.items():
         users[name] = _validate(path, name, fields)
@@ -138,15 +143,6 @@ def read_users(path: Path) -> dict[str, User]:
 
 class _DuplicateName(Exception):
     """A name that stands twice: which of the two counts would be chance."""
-
-
-class _Loader(yaml.BaseLoader):
-    """Every value is a text, since a user may be called `on`; and no name may stand twice."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """A mapping. Raises _DuplicateName."""
-        _refuse_duplicates([(key.value, None) for key, _ in node.value])
-        return super().construct_mapping(node, deep)
 
 
 def _refuse_duplicates(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -163,7 +159,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         document = (
             json.loads(text, object_pairs_hook=_refuse_duplicates)
             if is_json(path)
-            else yaml.load(text, _Loader)
+            else strict_yaml.parse(text)
         )
     except _DuplicateName as error:
         raise UsersError(path, f"has {error} twice") from error

@@ -10,10 +10,9 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Final
 
-import yaml
-
+from callflow import strict_yaml
 from callflow.call.language_tag import primary_language
 
 LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "zh": "中文"}
@@ -23,9 +22,6 @@ DEFAULT: Final = "en"
 
 COOKIE: Final = "callflow_language"
 """Keeps what a person has chosen on one machine; what they are known to read comes after it."""
-
-# libyaml where PyYAML was built with it: eight times faster. Every value is a text (`no: no`).
-_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 class Catalogue:
@@ -61,7 +57,7 @@ def load_words() -> dict[str, dict[str, str]]:
 
 def _load(language: str) -> dict[str, str]:
     text = (resources.files(__name__) / f"{language}.yaml").read_text(encoding="utf-8")
-    groups: dict[str, dict[str, str]] = yaml.load(text, _LOADER)
+    groups: dict[str, dict[str, str]] = strict_yaml.parse(text)
     return {
         f"{group}.{key}": text for group, words in groups.items() for key, text in words.items()
     }

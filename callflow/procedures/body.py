@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from callflow.call.facts import CALLER_FACTS
+from callflow.errors import did_you_mean
 from callflow.procedures.frontmatter import LANGUAGE
-from callflow.procedures.source import Source, did_you_mean
+from callflow.procedures.source import Source
 
 # Speech of this length takes half a minute; nobody in distress follows more in one go.
 MAX_SENTENCE_CHARS = 400

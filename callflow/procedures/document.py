@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from callflow.call.record import Sentence, SopChunk
+from callflow.errors import did_you_mean
 from callflow.procedures.body import Bullet, read_body
 from callflow.procedures.frontmatter import FrontMatter, read_front_matter
-from callflow.procedures.source import Source, did_you_mean
+from callflow.procedures.source import Source
 
 Section = Literal["ask", "say", "never", "escalate"]
 SECTIONS: Final[tuple[Section, ...]] = ("ask", "say", "never", "escalate")

@@ -7,14 +7,15 @@ types, so a complaint can always name the line of the key that caused it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
-from callflow.procedures.source import Source, did_you_mean
+from callflow import strict_yaml
+from callflow.errors import did_you_mean
+from callflow.procedures.source import Source
+from callflow.strict_yaml import YamlMapping
 
 Urgency = Literal["P1", "P2", "P3", "P4", "P5"]
 LANGUAGE = re.compile(r"[a-z]{2,3}")
@@ -23,8 +24,6 @@ SCENARIO_ID = r"^[a-z][a-z0-9_]{0,63}$"
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _TIMER = re.compile(r"[a-z][a-z0-9_]*_(ms|s|min|h)")
-# libyaml where PyYAML was built with it: eight times faster.
-_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 _ADVICE = {
     "missing": "is missing; add it to the front matter",
@@ -61,59 +60,23 @@ class FrontMatter(BaseModel):
     cues: dict[str, tuple[_Text, ...]] = Field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Turns YAML nodes into plain values and remembers the line of each key."""
-
-    source: Source
-    lines: dict[tuple[str | int, ...], int] = field(default_factory=dict)
-    seen: set[int] = field(default_factory=set)
-
-    def value(self, node: yaml.Node, where: tuple[str | int, ...] = ()) -> Any:
-        line = node.start_mark.line + 2
-        self.lines.setdefault(where, line)
-        if id(node) in self.seen:
-            self.source.fail(line, "YAML anchors are not supported; write the value out")
-        self.seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, where)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(child, (*where, index)) for index, child in enumerate(node.value)]
-        return str(node.value)
-
-    def _mapping(self, node: yaml.MappingNode, where: tuple[str | int, ...]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 2
-            key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
-            if not key:
-                self.source.fail(line, "a key must be a plain word, such as title:")
-            if key in found:
-                self.source.fail(line, f"{key} is given twice; keep one of them")
-            self.lines[(*where, key)] = line
-            found[key] = self.value(value_node, (*where, key))
-        return found
-
-
 def read_front_matter(source: Source) -> tuple[FrontMatter, dict[str, int], int]:
     """Return the front matter, the line of each top-level key and the index of the body's line.
 
     Raises SopError for anything that is missing, unknown, doubled or of the wrong kind.
     """
     end = _closing_line(source)
-    reader = _Reader(source)
-    values = _load(source, "\n".join(source.lines[1:end]), reader)
+    values = _load(source, "\n".join(source.lines[1:end]))
     known = FrontMatter.model_fields
     for key in values:
         if key not in known:
-            source.fail(reader.lines[(key,)], f"unknown key {key!r}{did_you_mean(key, known)}")
+            source.fail(values.lines[key], f"unknown key {key!r}{did_you_mean(key, known)}")
     try:
         front = FrontMatter.model_validate(values)
     except ValidationError as error:
-        _refuse(source, reader, error.errors()[0])
-    _check(source, reader, front)
-    key_lines = {str(where[0]): line for where, line in reader.lines.items() if len(where) == 1}
-    return front, key_lines, end + 1
+        _refuse(source, values, error.errors()[0])
+    _check(source, values, front)
+    return front, values.lines, end + 1
 
 
 def _closing_line(source: Source) -> int:
@@ -125,48 +88,40 @@ def _closing_line(source: Source) -> int:
     source.fail(1, "the front matter is never closed; end it with a line ---")
 
 
-def _load(source: Source, text: str, reader: _Reader) -> dict[str, Any]:
+def _load(source: Source, text: str) -> YamlMapping:
     try:
-        node = yaml.compose(text, Loader=_LOADER)
-        values = reader.value(node) if node is not None else {}
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = error.problem or error.context or "cannot be read"
-        source.fail(mark.line + 2 if mark else 1, f"not valid YAML ({problem}); try quotes")
-    except (yaml.YAMLError, RecursionError, ValueError):
-        source.fail(1, "not valid YAML; write one `key: value` on each line")
-    if not isinstance(values, dict):
+        values = strict_yaml.parse(text, first_line=2, anchors=False)
+    except strict_yaml.YamlError as error:
+        source.fail(error.line, f"the front matter {error.reason}")
+    if values is None:
+        return YamlMapping(2)
+    if not isinstance(values, YamlMapping):
         source.fail(2, "the front matter must be `key: value` lines, such as urgency: P3")
     return values
 
 
-def _refuse(source: Source, reader: _Reader, problem: ErrorDetails) -> None:
+def _refuse(source: Source, values: YamlMapping, problem: ErrorDetails) -> None:
     where = tuple(problem["loc"])
     top = str(where[0]) if where else "front matter"
-    line = 1
-    for length in range(len(where), 0, -1):
-        if where[:length] in reader.lines:
-            line = reader.lines[where[:length]]
-            break
     advice = _ADVICE.get("missing" if problem["type"] == "missing" else top, problem["msg"])
-    source.fail(line, f"{top} {advice}")
+    source.fail(strict_yaml.line_of(values, where, 1), f"{top} {advice}")
 
 
-def _check(source: Source, reader: _Reader, front: FrontMatter) -> None:
+def _check(source: Source, values: YamlMapping, front: FrontMatter) -> None:
     for language in front.cues:
         if not LANGUAGE.fullmatch(language):
             source.fail(
-                reader.lines[("cues", language)],
+                values["cues"].lines[language],
                 f"cues: {language!r} is no language; use a code such as en, zh or es",
             )
     for timer in front.timers:
         if not _TIMER.fullmatch(timer):
             source.fail(
-                reader.lines[("timers", timer)],
+                values["timers"].lines[timer],
                 f"timers: {timer!r} has no unit; end the name in _ms, _s, _min or _h",
             )
     if front.needs_human is False and front.urgency in ("P1", "P2"):
         source.fail(
-            reader.lines[("needs_human",)],
+            values.lines["needs_human"],
             f"{front.urgency} always fetches a person; remove needs_human: false",
         )

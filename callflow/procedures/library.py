@@ -14,11 +14,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from callflow.errors import SopError
+from callflow.errors import SopError, did_you_mean
 from callflow.procedures.callers import Said, belongs_to, joined, parse_callers
 from callflow.procedures.document import Shared, SopDocument, parse_document, parse_shared
 from callflow.procedures.protocols import DEFAULT_SCENARIO
-from callflow.procedures.source import did_you_mean
 
 SHARED_FILE: Final = "_common.md"
 _NOT_PROCEDURES: Final = ("readme.md", SHARED_FILE)

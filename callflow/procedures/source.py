@@ -6,9 +6,7 @@ the lines that the operator sees in an editor.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -63,18 +61,3 @@ class Source:
             if "<!--" in text:
                 self.fail(first + index + 1, "a comment is never closed; end it with -->")
         return [(first + index + 1, text) for index, text in enumerate(lines)]
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?`, or the whole choice when nothing comes near."""
-    choice = sorted(known)
-    near = difflib.get_close_matches(word, choice, n=1, cutoff=0.6)
-    if not near:
-        folded = {entry.lower(): entry for entry in choice}
-        near = [
-            folded[found]
-            for found in difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
-        ]
-    if near:
-        return f"; did you mean {near[0]}?"
-    return f"; choose one of {', '.join(choice)}" if len(choice) <= 16 else ""

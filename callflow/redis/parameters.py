@@ -6,10 +6,9 @@ found by whoever asks first, as a TypeError.
 
 from __future__ import annotations
 
-import difflib
 from urllib.parse import parse_qsl, urlsplit
 
-from callflow.errors import SettingsError
+from callflow.errors import SettingsError, did_you_mean
 
 _OF_ALL = frozenset(
     {
@@ -89,7 +88,4 @@ def _known(scheme: str) -> frozenset[str]:
 def _way_out(name: str, known: frozenset[str]) -> str:
     if name in _OF_TLS:
         return "which is for TLS alone: begin the address with rediss instead of redis"
-    close = difflib.get_close_matches(name, known, n=1)
-    if close:
-        return f"which is unknown: did you mean {close[0]}?"
-    return f"which is unknown: leave it out; known are {', '.join(sorted(known))}"
+    return f"which is unknown{did_you_mean(name, known, most_listed=len(known))}"

@@ -6,7 +6,6 @@ silently ignored is found out during the emergency.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from pydantic import (
 
 from callflow.call.deadline import Timing
 from callflow.call.limits import FRAMES_PER_S_MOST, OPEN_CALLS_MOST, THREAD_MOST_ENTRIES
-from callflow.errors import SettingsError
+from callflow.errors import SettingsError, did_you_mean
 from callflow.redis.queue_address import refuse_broken
 from callflow.redis.scripts import connect
 from callflow.settings.people import PeopleSettings
@@ -293,8 +292,8 @@ def _of_tests(name: str) -> bool:
 
 
 def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(name, Settings.model_fields, n=1)
-    if close:
-        return f"unknown setting, did you mean {PREFIX}{close[0].upper()}?"
-    known = ", ".join(sorted(f"{PREFIX}{field.upper()}" for field in Settings.model_fields))
-    return f"unknown setting; known are {known}"
+    fields = Settings.model_fields.keys()
+    hint = did_you_mean(
+        name, fields, spell=lambda field: f"{PREFIX}{field.upper()}", most_listed=len(fields)
+    )
+    return f"unknown setting{hint}"

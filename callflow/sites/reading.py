@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import gc
 import io
 from collections.abc import Iterable, Iterator
@@ -11,20 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from callflow.errors import CallflowError
+from callflow import strict_yaml
+from callflow.errors import CallflowError, did_you_mean
 from callflow.sites.site import Human, Site
-
-# libyaml where PyYAML was built with it: eight times faster.
-_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+from callflow.strict_yaml import YamlList, YamlMapping
 
 LISTS = ("called", "calling", "humans")
-
-DEEPEST = 4
-"""How far a list in a list in a site may go; an alias that holds itself has no end."""
 
 ADVICE = {
     "missing": "is missing",
@@ -105,12 +99,6 @@ def _distinct(error: ValidationError) -> list[ErrorDetails]:
     return [one for one in errors if one["type"] != "too_short" or one["loc"][0] not in inside]
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    return f", did you mean {close[0]}?" if close else f"; known are {', '.join(known)}"
-
-
 def _told(path: Path, entry: Found, error: ErrorDetails) -> SitesError:
     where = [str(part) for part in error["loc"]]
     line = entry.lines.get(where[0], entry.line) if where else entry.line
@@ -119,7 +107,7 @@ def _told(path: Path, entry: Found, error: ErrorDetails) -> SitesError:
     of = f"site {site!a}" if isinstance(site, str) else "a site"
     if error["type"] == "extra_forbidden":
         known = Human.model_fields if where[0] == "humans" else Site.model_fields
-        return SitesError(path, line, f"{of}: {name} is no field{_hint(where[-1], known)}")
+        return SitesError(path, line, f"{of}: {name} is no field{did_you_mean(where[-1], known)}")
     told = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
     reason = ADVICE.get(error["type"], told)
     return SitesError(path, line, f"{of}: {name} {reason}" if name else f"{of} {reason}")
@@ -128,50 +116,19 @@ def _told(path: Path, entry: Found, error: ErrorDetails) -> SitesError:
 def _yaml(text: str) -> Iterator[Found]:
     """A list of sites, or one under `sites:`. Everything is read as text: no number is one."""
     try:
-        root = yaml.compose(text, Loader=_LOADER)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        before = getattr(error, "position", 0) if mark is None else mark.index
-        reason = getattr(error, "problem", None) or getattr(error, "reason", "")
-        raise _Unreadable(text.count("\n", 0, before) + 1, f"is no YAML: {reason}") from error
-    if isinstance(root, yaml.MappingNode):
-        under = _keys(root, "the file")
-        for name in under.keys() - {"sites"}:
-            raise _Unreadable(under[name][0], f"{name!a} is no part of it: only sites: is")
-        root = under["sites"][1] if under else None
-    if not isinstance(root, yaml.SequenceNode):
+        root = strict_yaml.parse(text)
+    except strict_yaml.YamlError as error:
+        raise _Unreadable(error.line, error.reason) from error
+    if isinstance(root, YamlMapping):
+        for name in root.keys() - {"sites"}:
+            raise _Unreadable(root.lines[name], f"{name!a} is no part of it: only sites: is")
+        root = root.get("sites")
+    if not isinstance(root, YamlList):
         raise _Unreadable(1, "has no list of sites: write them under `sites:`, each with a hyphen")
-    for node in root.value:
-        line = node.start_mark.line + 1
-        if not isinstance(node, yaml.MappingNode):
+    for line, site in zip(root.lines, root, strict=True):
+        if not isinstance(site, YamlMapping):
             raise _Unreadable(line, "has an entry that is no site: write `- id: …` and its fields")
-        found = _keys(node, "one site")
-        fields = {name: _plain(value) for name, (_, value) in found.items()}
-        yield Found(line, fields, {name: at for name, (at, _) in found.items()})
-
-
-def _keys(mapping: yaml.MappingNode, where: str) -> dict[str, tuple[int, yaml.Node]]:
-    """Each key with its line and its value. YAML itself would silently take the last of two."""
-    found: dict[str, tuple[int, yaml.Node]] = {}
-    for key, value in mapping.value:
-        line = key.start_mark.line + 1
-        if not isinstance(key, yaml.ScalarNode):
-            raise _Unreadable(line, "has a field whose name is a list: write `name: value`")
-        if key.value in found:
-            raise _Unreadable(line, f"has {key.value} twice in {where}")
-        found[key.value] = line, value
-    return found
-
-
-def _plain(node: yaml.Node, depth: int = 1) -> Any:
-    if depth > DEEPEST:
-        raise _Unreadable(node.start_mark.line + 1, "has lists too deep in one another")
-    if isinstance(node, yaml.MappingNode):
-        found = _keys(node, "one entry").items()
-        return {name: _plain(value, depth + 1) for name, (_, value) in found}
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(value, depth + 1) for value in node.value]
-    return node.value
+        yield Found(line, site, site.lines)
 
 
 def _csv(text: str) -> Iterator[Found]:
@@ -199,7 +156,7 @@ def _columns(names: Iterable[str]) -> list[str]:
     for name in map(str.strip, names):
         if name not in Site.model_fields:
             comma = " (columns are divided by commas)" if ";" in name else ""
-            reason = f"column {name!a} is no field{_hint(name, Site.model_fields)}{comma}"
+            reason = f"column {name!a} is no field{did_you_mean(name, Site.model_fields)}{comma}"
             raise _Unreadable(1, reason)
         if name in columns:
             raise _Unreadable(1, f"has the column {name} twice")

@@ -103,7 +103,7 @@ def test_names_are_the_same_whatever_their_capitals(tmp_path: Path) -> None:
 ENTRY = f"{{role: viewer, password: '{HASH}'}}"
 
 BROKEN = [
-    ("users: [", "no YAML or JSON in line"),
+    ("users: [", ":1 is no YAML"),
     ("- ana", "must have `users:` alone"),
     ("people: {}", "must have `users:` alone"),
     ("users: {ana: viewer}", "ana with a wrong entry"),
@@ -112,7 +112,7 @@ BROKEN = [
     (f"users: {{'a b': {ENTRY}}}", "no name for a user"),
     (f"users: {{ana: {ENTRY}, ANA: {ENTRY}}}", "differ in nothing but capitals"),
     (f"users: {{ana: {ENTRY}, ana: {ENTRY}}}", "twice"),
-    ("users: &a {b: *a}", "no YAML or JSON"),
+    ("users: &a {b: *a}", "lists too deep in one another"),
 ]
 
 

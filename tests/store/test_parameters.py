@@ -40,7 +40,7 @@ def test_an_unknown_parameter_is_refused_by_name_and_without_its_value(
 ) -> None:
     sentence = refused(f"{url}?{query}")
     assert "the parameter 'foo'" in sentence
-    assert "leave it out; known are client_name, db," in sentence
+    assert "which is unknown; known are client_name, db," in sentence
 
 
 @pytest.mark.parametrize("url", [url for url in ADDRESSES if url.startswith("rediss")])

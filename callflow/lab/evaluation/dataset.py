@@ -20,8 +20,7 @@ from typing import Any, BinaryIO, Final, get_args
 from callflow.call.language_tag import primary_language
 from callflow.call.urgency import Urgency
 from callflow.call.utterance import MAX_UTTERANCE_CHARS, clean
-from callflow.errors import CallflowError
-from callflow.procedures.source import did_you_mean
+from callflow.errors import CallflowError, did_you_mean
 
 STDIN: Final = Path("-")
 _URGENCIES: Final = get_args(Urgency)

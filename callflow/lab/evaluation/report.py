@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from callflow.errors import CallflowError
+from callflow.errors import CallflowError, did_you_mean
 from callflow.lab.evaluation.run import Result
 from callflow.lab.evaluation.scoring import (
     Judged,
@@ -19,7 +19,6 @@ from callflow.lab.evaluation.scoring import (
     rank,
     right,
 )
-from callflow.procedures.source import did_you_mean
 
 Side = Literal["floor", "ceiling"]
 
