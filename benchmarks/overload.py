@@ -32,8 +32,8 @@ from callflow.lab.stack import LocalStack, StackProcess
 from callflow.redis.scripts import Client, Scripts, connect
 from callflow.responder.phrases import generic
 from callflow.settings import load as settings
-from callflow.store.journal import Journal
 from callflow.store.leases import Leases
+from callflow.store.reader import CallReader
 from callflow.twilio.numbers import wanted
 
 LIFT: Final = "+441632960010"
@@ -217,7 +217,7 @@ def _by_workers(
 ) -> dict[str, Any]:
     """What the workers did in the overload, by the journals: on a machine that others use as well
     they do less than their slots would let them."""
-    journals = Journal(client).read_all([one.call_sid for one in flooded]).values()
+    journals = CallReader(client).journals([one.call_sid for one in flooded]).values()
     answered, took_ms = 0, []
     for journal in journals:
         claimed_at: dict[int | None, int] = {}

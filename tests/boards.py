@@ -7,14 +7,14 @@ from callflow.board.sight import Row
 from callflow.call.history import CallHistory
 from callflow.call.state import CallState
 from callflow.health.staffed import Staffed
-from callflow.store.watching import Look, Sight
+from callflow.store.reader import CallsOverview, CallSummary
 
 AT = 1_700_000_000_000
 
 
 def shown(sid: str, fence: int = 0) -> Shown:
     """The row of a call; another one for another fence."""
-    sight = Sight(
+    sight = CallSummary(
         call_sid=sid, call_state=CallState.PENDING, created_at=AT, updated_at=AT, fence=fence
     )
     row = Row.of(sight, CallHistory(), None)
@@ -24,4 +24,4 @@ def shown(sid: str, fence: int = 0) -> Shown:
 def seen(*rows: Shown, takeovers: int = 0, at: int = AT) -> Seen:
     """What a round finds with these rows."""
     calls = {one.row.call_sid: one for one in rows}
-    return Seen(Look(at, ()), calls, Staffed(), AT, takeovers, None)
+    return Seen(CallsOverview(at, ()), calls, Staffed(), AT, takeovers, None)

@@ -18,10 +18,9 @@ from callflow.procedures.protocols import Engine, Hit, Scored
 from callflow.redis.scripts import Client, Scripts, connect
 from callflow.responder.protocol import Piece, Responder
 from callflow.store.calls import CallStore
-from callflow.store.journal import Journal
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 from callflow.turn import Turns
 from callflow.understand import Comprehension
 from callflow.watchdog import Watchdog
@@ -112,10 +111,9 @@ class Parts:
         scripts = Scripts(self.client)
         self.store = CallStore(scripts, self.timing)
         self.leases = Leases(scripts, self.timing)
-        self.snapshots = Snapshots(self.client)
+        self.snapshots = CallReader(self.client)
         self.intake = Intake(self.store)
         self.watchdog = Watchdog(self.store, self.leases)
-        self._journal = Journal(self.client)
         self._heartbeats: list[Heartbeat] = []
 
     @classmethod
@@ -143,7 +141,7 @@ class Parts:
         return self.snapshots.read(call_sid)
 
     def journal(self, call_sid: str = SID) -> list[JournalEntry]:
-        return self._journal.read(call_sid)
+        return self.snapshots.journal(call_sid)
 
     def events(self, call_sid: str = SID) -> list[str]:
         return [entry.event for entry in self.journal(call_sid)]

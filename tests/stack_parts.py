@@ -14,8 +14,7 @@ from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess
 from callflow.redis.scripts import connect
 from callflow.settings import load
-from callflow.store.replies import Replies
-from callflow.store.standing import Reply
+from callflow.store.replies import Replies, ReplyProgress
 from tests.parts import Parts
 from tests.waiting import wait_until
 
@@ -36,10 +35,10 @@ class Running:
             self.parts.intake.open(call_sid)
         self.parts.intake.hear(call_sid, turn, text)
 
-    def reply(self, call_sid: str, turn: int, within_s: float = 20) -> Reply:
+    def reply(self, call_sid: str, turn: int, within_s: float = 20) -> ReplyProgress:
         """The finished reply, or the call's end."""
 
-        async def wait() -> Reply | None:
+        async def wait() -> ReplyProgress | None:
             async with Replies.listening(self.url) as replies:
                 return await replies.wait(call_sid, turn, within_s)
 

@@ -11,8 +11,7 @@ from callflow.intake import Intake
 from callflow.redis.scripts import Invocation, Scripts
 from callflow.store.calls import CallStore
 from callflow.store.keys import call_keys
-from callflow.store.replies import Replies
-from callflow.store.standing import Reply
+from callflow.store.replies import Replies, ReplyProgress
 from tests.parts import SID, TIMING, Parts
 
 
@@ -90,16 +89,16 @@ class _Deaf(Replies):
 
     reads = 0
 
-    async def read(self, call_sid: str, turn: int) -> Reply:
+    async def read(self, call_sid: str, turn: int) -> ReplyProgress:
         self.reads += 1
         assert self.reads == 1, "it goes on waiting"
         with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
-        return Reply("", done=False)
+        return ReplyProgress("", done=False)
 
 
 def test_nobody_waits_beyond_their_time_where_its_end_was_swallowed(redis_url: str) -> None:
-    async def wait() -> Reply | None:
+    async def wait() -> ReplyProgress | None:
         async with _Deaf.listening(redis_url) as replies:
             with replies.expect(SID, 1) as expected:
                 return await expected.wait(0.1, look_first=True)

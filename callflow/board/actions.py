@@ -31,7 +31,7 @@ from callflow.responder.approved import approved
 from callflow.ringing import Ringing
 from callflow.store.asked import new_request
 from callflow.store.calls import CallStore
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Actions:
     """
 
     store: CallStore
-    snapshots: Snapshots
+    snapshots: CallReader
     ringing: Ringing
     bring: Callable[[str], None]
     errand: Callable[..., Awaitable[Any]]

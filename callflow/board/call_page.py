@@ -19,7 +19,7 @@ from callflow.call.urgency import MEANINGS
 from callflow.i18n import Catalogue
 from callflow.responder.approved import approved
 from callflow.sites.site import Site
-from callflow.store.watching import Sight
+from callflow.store.reader import CallSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Shown:
     def row(self) -> Row:
         """The same row as on the board."""
         fields = self.record.model_dump()
-        sight = Sight.model_validate({**fields, "journal_length": len(self.journal)})
+        sight = CallSummary.model_validate({**fields, "journal_length": len(self.journal)})
         return Row.of(sight, CallHistory.of(self.journal), self.site)
 
     def values(self) -> dict[str, Any]:

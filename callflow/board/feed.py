@@ -20,7 +20,7 @@ from callflow.board.news import Clock, News, Snapshot, State
 from callflow.board.reader import Reader, Seen
 from callflow.call.history import JournalEntry
 from callflow.errors import StoreError
-from callflow.store.watching import Look, Sight
+from callflow.store.reader import CallsOverview, CallSummary
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ FRESH_S: Final = 1.0
 CLOCK_EVERY_S: Final = 0.5
 """So often those who follow are told at least what time it is, and how old what they see is."""
 
-LineListener = Callable[[str, Sight, list[JournalEntry]], None]
-LookListener = Callable[[Look], None]
+LineListener = Callable[[str, CallSummary, list[JournalEntry]], None]
+LookListener = Callable[[CallsOverview], None]
 
 
 class Feed:

@@ -7,7 +7,7 @@ clock, so nothing moves on the page while nothing happens.
 from __future__ import annotations
 
 from callflow.call.state import CallState
-from callflow.store.watching import Sight
+from callflow.store.reader import CallSummary
 
 _LATEST_MS = 10**13
 """Behind every time stamp, with as many digits."""
@@ -16,7 +16,7 @@ _UNKNOWN = 3
 """Where nobody knows yet how urgent it is: as somebody who is trapped (P3)."""
 
 
-def order(sight: Sight, waiting_since: int | None) -> str:
+def order(sight: CallSummary, waiting_since: int | None) -> str:
     """The key of a call: compared letter by letter, the smaller stands above. `waiting_since`: when
     the caller said what is still unanswered, ms; None where nobody waits. No two calls have one."""
     over = sight.call_state is CallState.COMPLETE
@@ -30,7 +30,7 @@ def order(sight: Sight, waiting_since: int | None) -> str:
     )
 
 
-def needs_human_now(sight: Sight) -> bool:
+def needs_human_now(sight: CallSummary) -> bool:
     """A human is needed, and none has come yet."""
     there = sight.alert is not None and sight.alert.state == "accepted"
     return sight.needs_human is not None and not there

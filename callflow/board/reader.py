@@ -18,7 +18,7 @@ from callflow.call.state import CallState
 from callflow.health.staffed import Staffed
 from callflow.sites.site import Site
 from callflow.store.keys import ALL_SHARDS, call_keys
-from callflow.store.watching import ENDED_MS, FROM_THE_START, Look, Sight, Watching
+from callflow.store.reader import ENDED_MS, FROM_THE_START, CallsOverview, CallSummary, CallWatcher
 
 T = TypeVar("T")
 
@@ -54,14 +54,14 @@ class FollowedJournal:
     length: int = 0
 
 
-Lines = tuple[Sight, list[JournalEntry]]
+Lines = tuple[CallSummary, list[JournalEntry]]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What one round found."""
 
-    look: Look
+    look: CallsOverview
     shown: Mapping[str, Shown]
     """by CallSid; the very same object where nothing has changed"""
     staffed: Staffed
@@ -90,7 +90,7 @@ class Reader:
 
     def __init__(
         self,
-        watching: Watching,
+        watching: CallWatcher,
         staff: Callable[[], Staffed],
         site: Callable[[str], Site | None],
         *,
@@ -100,7 +100,7 @@ class Reader:
         self._staff = staff
         self._site = site
         self._clock = clock
-        self._sights: dict[str, Sight] = {}
+        self._sights: dict[str, CallSummary] = {}
         self._journals: dict[str, FollowedJournal] = {}
         self._shown: dict[str, Shown] = {}
         self._told: set[str] = set()
@@ -118,7 +118,7 @@ class Reader:
         looked_at = self._clock()
         if self._looked_at is None or away_ms > BRIDGED_MS:
             self._hour, self._since_ms = LastHour(), look.now_ms
-        sights = {sight.call_sid: sight for sight in (*self._unseen(look), *look.sights)}
+        sights = {sight.call_sid: sight for sight in (*self._unseen(look), *look.calls)}
         lines = self._read(sights)
         if looked_at - self._asked_at >= ASK_STAFF_EVERY_S:
             self._staffed, self._asked_at = self._staff(), looked_at
@@ -140,14 +140,14 @@ class Reader:
             return 0
         return round(1000 * (self._clock() - self._looked_at))
 
-    def _unseen(self, look: Look) -> list[Sight]:
+    def _unseen(self, look: CallsOverview) -> list[CallSummary]:
         """The calls of the shards that could not be looked at, as they were."""
         if not look.blind:
             return []
         blind = {ALL_SHARDS[number] for number in look.blind}
         return [one for sid, one in self._sights.items() if call_keys(sid).shard in blind]
 
-    def _read(self, sights: Mapping[str, Sight]) -> dict[str, Lines]:
+    def _read(self, sights: Mapping[str, CallSummary]) -> dict[str, Lines]:
         """Read on in the journals that have grown. Returns the lines of which nobody knew."""
         for sid in self._journals.keys() - sights.keys():
             del self._journals[sid]
@@ -159,7 +159,7 @@ class Reader:
             if sid not in self._journals or self._journals[sid].length != sight.journal_length
         }
         for some in _chunks(grown.items(), JOURNALS_AT_ONCE):
-            for sid, lines in self._watching.entries(dict(some)).items():
+            for sid, lines in self._watching.journal_lines(dict(some)).items():
                 journal = self._journals.setdefault(sid, FollowedJournal())
                 journal.length = sights[sid].journal_length
                 if lines:
@@ -188,8 +188,8 @@ class Reader:
             if (since := journal.history.silent_since) is not None:
                 yield Silence(sid, now_ms, now_ms - since)
 
-    def _show(self, sights: dict[str, Sight], look: Look) -> None:
-        seen = {sight.call_sid for sight in look.sights}
+    def _show(self, sights: dict[str, CallSummary], look: CallsOverview) -> None:
+        seen = {sight.call_sid for sight in look.calls}
         shown = {}
         for sid, sight in sights.items():
             if sight.call_state is CallState.COMPLETE and sight.updated_at < look.now_ms - ENDED_MS:
@@ -197,7 +197,7 @@ class Reader:
             shown[sid] = self._row(sid, sight, stale=sid not in seen)
         self._shown, self._sights = shown, sights
 
-    def _row(self, sid: str, sight: Sight, *, stale: bool) -> Shown:
+    def _row(self, sid: str, sight: CallSummary, *, stale: bool) -> Shown:
         before = self._shown.get(sid)
         journal = self._journals.get(sid) or FollowedJournal()
         same = self._sights.get(sid) is sight and sid not in self._told

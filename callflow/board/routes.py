@@ -24,8 +24,7 @@ from callflow.call.record import CallRecord
 from callflow.call.role import Permission
 from callflow.errors import InvalidCallSid
 from callflow.sites.directory import Sites
-from callflow.store.journal import Journal
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 
 COLUMNS: Final = (
     *("urgency", "state", "waiting", "place", "people", "scenario", "said", "worker", "timers"),
@@ -156,8 +155,8 @@ class Board:
     def _read(self, sid: str) -> tuple[CallRecord, list[JournalEntry], int] | None:
         """Blocks. Raises InvalidCallSid and StoreUnavailable."""
         client = self.auth.scripts.client
-        snapshots = Snapshots(client)
+        snapshots = CallReader(client)
         record = snapshots.find(sid)
         if record is None:
             return None
-        return record, Journal(client).read(sid), snapshots.now_ms()
+        return record, CallReader(client).journal(sid), snapshots.now_ms()

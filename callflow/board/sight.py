@@ -19,7 +19,7 @@ from callflow.call.state import CallState
 from callflow.call.urgency import Urgency
 from callflow.call.words import last_words, waiting_since, word
 from callflow.sites.site import Site
-from callflow.store.watching import Sight
+from callflow.store.reader import CallSummary
 
 ACKNOWLEDGE_MS: Final = 45_000
 """A human must have answered by then: ASME A17.1 (2019) reroutes what nobody acknowledged."""
@@ -105,7 +105,7 @@ class Row:
     """this call could not be looked at with the others: so it was, and what it is is not known"""
 
     @classmethod
-    def of(cls, sight: Sight, history: CallHistory, site: Site | None) -> Row:
+    def of(cls, sight: CallSummary, history: CallHistory, site: Site | None) -> Row:
         """The row of a call. `history`: what its journal tells; `site`: its lift, where known."""
         facts = known(sight)
         since = waiting_since(sight)
@@ -164,13 +164,13 @@ def as_json(value: Any) -> str:
     return _encode(value)
 
 
-def revision(sight: Sight) -> str:
+def revision(sight: CallSummary) -> str:
     """Names the state of a call that a person has seen: each thing that happens to it makes another
     one. A worker's beat does not."""
     return f"{sight.updated_at}.{sight.journal_length}"
 
 
-def _talks(sight: Sight) -> Talks:
+def _talks(sight: CallSummary) -> Talks:
     if sight.call_state is CallState.COMPLETE:
         return "nobody"
     if sight.handling == "agent":
@@ -178,11 +178,11 @@ def _talks(sight: Sight) -> Talks:
     return "human" if _accepted(sight) else "nobody"
 
 
-def _accepted(sight: Sight) -> bool:
+def _accepted(sight: CallSummary) -> bool:
     return sight.alert is not None and sight.alert.state == "accepted"
 
 
-def _human(sight: Sight, site: Site | None) -> str | None:
+def _human(sight: CallSummary, site: Site | None) -> str | None:
     alert = sight.alert
     if alert is None or alert.state not in ("ringing", "accepted"):
         return None
@@ -191,7 +191,7 @@ def _human(sight: Sight, site: Site | None) -> str | None:
     return alert.who or on_the_ladder
 
 
-def _speaking(sight: Sight) -> bool:
+def _speaking(sight: CallSummary) -> bool:
     return sight.draft is not None and sight.draft.turn == sight.answered + 1
 
 
@@ -205,7 +205,7 @@ def _flags(facts: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _timers(
-    sight: Sight, history: CallHistory, facts: Mapping[str, Any], since: int | None
+    sight: CallSummary, history: CallHistory, facts: Mapping[str, Any], since: int | None
 ) -> list[Timer]:
     found: list[Timer] = []
     if sight.call_state is CallState.COMPLETE:
@@ -222,7 +222,7 @@ def _timers(
     return found
 
 
-def _actions(sight: Sight) -> tuple[str, ...]:
+def _actions(sight: CallSummary) -> tuple[str, ...]:
     """A human who is on the line speaks for themselves, and nobody takes the call from them."""
     if sight.call_state is CallState.COMPLETE:
         return ()

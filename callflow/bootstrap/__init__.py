@@ -28,10 +28,9 @@ from callflow.responder.scripted import ScriptedResponder
 from callflow.retrieval.engine import Retrieval, engine, installed
 from callflow.ringing import Ringing
 from callflow.store.calls import CallStore
-from callflow.store.journal import Journal
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 from callflow.turn import Turns
 from callflow.understand import Comprehension
 from callflow.watchdog import Watchdog
@@ -82,15 +81,9 @@ def leases() -> Leases:
 
 
 @cache
-def snapshots() -> Snapshots:
-    """Whole records."""
-    return Snapshots(client())
-
-
-@cache
-def journal() -> Journal:
-    """What happened to calls."""
-    return Journal(client())
+def reader() -> CallReader:
+    """Reads records and journals."""
+    return CallReader(client())
 
 
 @cache
@@ -206,7 +199,7 @@ def turns(node: str) -> Turns:
 
 def forget() -> None:
     """Build everything anew when it is next asked for: after a fork, or for another server."""
-    of_calls = (store, leases, snapshots, journal, intake, watchdog, turns, ringing, archivist)
+    of_calls = (store, leases, reader, intake, watchdog, turns, ringing, archivist)
     for built in (settings, client, sites, telephone, *of_calls):
         built.cache_clear()
 

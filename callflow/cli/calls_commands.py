@@ -67,7 +67,7 @@ def list_calls(
     from callflow import bootstrap
 
     deployment.need()
-    snapshots = bootstrap.snapshots()
+    snapshots = bootstrap.reader()
     # A call may end between the two looks: it is then listed once, as ended.
     records = {each.call_sid: each for each in snapshots.active(limit)}
     if everything:
@@ -106,8 +106,8 @@ def show(
     from callflow import bootstrap
 
     deployment.need()
-    record = bootstrap.snapshots().read(call_sid)
-    journal = bootstrap.journal().read(call_sid) if with_journal else None
+    record = bootstrap.reader().read(call_sid)
+    journal = bootstrap.reader().journal(call_sid) if with_journal else None
     if not as_json:
         terminal.page(*render_call(record, journal))
     elif journal is None:
@@ -219,7 +219,7 @@ def end(
     outcome = disposition(what)
     deployment.need()
     done = bootstrap.store().desk_work.end(
-        bootstrap.snapshots().read,
+        bootstrap.reader().read,
         call_sid,
         outcome,
         _actor(by),

@@ -16,9 +16,9 @@ from callflow.errors import StoreError
 if TYPE_CHECKING:
     from callflow.board.reader import Seen
     from callflow.board.sight import Row
-    from callflow.store.watching import Sight
+    from callflow.store.reader import CallSummary
 
-    Teller = Callable[[Sight, Row], str]
+    Teller = Callable[[CallSummary, Row], str]
 
 REDRAW_S = 0.25
 """So often the screen is drawn anew while no key is pressed: its clocks go on."""
@@ -99,7 +99,7 @@ def _tell_changes(interval_s: float, tell: Teller) -> None:
         known = trouble
         lines = {
             sight.call_sid: tell(sight, seen.shown[sight.call_sid].row)
-            for sight in seen.look.sights
+            for sight in seen.look.calls
             if sight.call_sid in seen.shown
         }
         for sid, line in lines.items():
@@ -109,7 +109,7 @@ def _tell_changes(interval_s: float, tell: Teller) -> None:
         told = lines
 
 
-def _for_programs(sight: Sight, row: Row) -> str:
+def _for_programs(sight: CallSummary, row: Row) -> str:
     """Names of fields are a promise; times are on the server's clock, ms."""
     from callflow.cli.calls_commands import summarize_call
 
@@ -121,7 +121,7 @@ def _for_programs(sight: Sight, row: Row) -> str:
     )
 
 
-def _for_people(sight: Sight, row: Row) -> str:
+def _for_people(sight: CallSummary, row: Row) -> str:
     from callflow.cli import watch_page
 
     return watch_page.told(row)

@@ -21,8 +21,7 @@ from callflow.celery import Wake
 from callflow.cli.voice import Voice
 from callflow.errors import CallEnded, CallError, StoreUnavailable, TurnOutOfOrder
 from callflow.store.outcome import Finish, Hear, Open
-from callflow.store.replies import Replies
-from callflow.store.standing import Reply, Standing
+from callflow.store.replies import CallStatus, Replies, ReplyProgress
 
 REPLY_WITHIN_S = 20.0
 """From what was said, or from the last piece of the reply, to the next piece of it."""
@@ -63,7 +62,7 @@ class Conversation:
         """
         site = None if site is None else clean(self.call_sid, site)
         word = bootstrap.intake().open(self.call_sid, site=site, language=language)
-        record = bootstrap.snapshots().read(self.call_sid)
+        record = bootstrap.reader().read(self.call_sid)
         self._voice.opened(record, known=word is Open.KNOWN)
         if record.call_state is CallState.COMPLETE:
             if word is Open.KNOWN:
@@ -83,7 +82,7 @@ class Conversation:
                 turn = self._say(text)
             except CallEnded:
                 # Somebody else has ended it, or a human has taken it, while we were silent.
-                self._over(bootstrap.snapshots().read(self.call_sid))
+                self._over(bootstrap.reader().read(self.call_sid))
                 return
             self._listen(turn)
 
@@ -95,7 +94,7 @@ class Conversation:
         self.open = False
         if word is Finish.FINISHED:
             self._voice.ended("hung_up")
-        elif record := bootstrap.snapshots().find(self.call_sid):
+        elif record := bootstrap.reader().find(self.call_sid):
             self._over(record)
 
     def _say(self, text: str) -> int:
@@ -127,21 +126,21 @@ class Conversation:
 
     def _ours(self, turn: int, text: str) -> bool:
         """True when a repeated turn was our own first try, whose answer was lost."""
-        record = bootstrap.snapshots().read(self.call_sid)
+        record = bootstrap.reader().read(self.call_sid)
         return record.said(turn, "caller") == clean(self.call_sid, text)
 
     def _listen(self, turn: int) -> None:
         """Hear the reply to `turn` as it grows. Raises NoReply."""
         last = asyncio.run(self._hear_reply(turn))
-        standing = last.standing or bootstrap.snapshots().read(self.call_sid)
+        standing = last.status or bootstrap.reader().read(self.call_sid)
         if standing.outcome is not None or standing.handling == "human":
             self._over(standing)
         elif standing.needs_human not in (None, self._human_told):
             self._human_told = standing.needs_human
             self._voice.human_wanted(standing.needs_human or "")
 
-    async def _hear_reply(self, turn: int) -> Reply:
-        last: Reply | None = None
+    async def _hear_reply(self, turn: int) -> ReplyProgress:
+        last: ReplyProgress | None = None
         self._voice.waiting(turn)
         async with Replies.listening(self._url) as replies:
             async with aclosing(self._pieces(replies, turn)) as pieces:
@@ -151,7 +150,7 @@ class Conversation:
         assert last is not None, "Replies.follow ends with a reply"
         return last
 
-    async def _pieces(self, replies: Replies, turn: int) -> AsyncGenerator[Reply, None]:
+    async def _pieces(self, replies: Replies, turn: int) -> AsyncGenerator[ReplyProgress, None]:
         """The growing reply; a server that goes away is waited for like a slow worker."""
         give_up = time.monotonic() + REPLY_WITHIN_S
         pieces = replies.follow(self.call_sid, turn)
@@ -171,7 +170,7 @@ class Conversation:
                 yield reply
                 give_up = time.monotonic() + REPLY_WITHIN_S
 
-    def _over(self, record: CallRecord | Standing) -> None:
+    def _over(self, record: CallRecord | CallStatus) -> None:
         self.open = False
         if record.handling == "human":
             # There is no line here on which the human could speak: for us the call ends.

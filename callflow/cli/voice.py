@@ -11,7 +11,7 @@ from typing import Protocol
 from callflow.call.record import CallRecord
 from callflow.call.words import word
 from callflow.cli import terminal
-from callflow.store.standing import Reply
+from callflow.store.replies import ReplyProgress
 
 YOU = "you  ▸ "
 US = "lift ▸ "
@@ -29,7 +29,7 @@ class Voice(Protocol):
     def waiting(self, turn: int) -> None:
         """A reply to `turn` is awaited."""
 
-    def reply(self, turn: int, reply: Reply) -> None:
+    def reply(self, turn: int, reply: ReplyProgress) -> None:
         """The reply has grown, or is done."""
 
     def human_wanted(self, reason: str) -> None:
@@ -112,7 +112,7 @@ class TextVoice:
         self._spoken = ""
         self._column = 0
 
-    def reply(self, turn: int, reply: Reply) -> None:
+    def reply(self, turn: int, reply: ReplyProgress) -> None:
         """Write what is new of the reply, and end its line when it is done."""
         if not reply.text.startswith(self._spoken):
             # Never by our own workers; an older release may have worded it anew.
@@ -185,9 +185,9 @@ class JsonVoice:
         """`heard`: what was said in `turn` is stored."""
         self._tell("heard", turn=turn)
 
-    def reply(self, turn: int, reply: Reply) -> None:
+    def reply(self, turn: int, reply: ReplyProgress) -> None:
         """`reply`, whole each time; `done` is true for the last of a turn."""
-        worker = reply.standing.assigned_worker if reply.standing else None
+        worker = reply.status.assigned_worker if reply.status else None
         self._tell("reply", turn=turn, text=reply.text, done=reply.done, worker=worker)
 
     def human_wanted(self, reason: str) -> None:

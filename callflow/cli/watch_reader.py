@@ -17,14 +17,14 @@ from callflow.errors import StoreError
 from callflow.health.staffed import staffed
 from callflow.health.vitals import Vitals
 from callflow.redis.scripts import Scripts
-from callflow.store.watching import Watching
+from callflow.store.reader import CallWatcher
 
 
 def reader() -> Reader:
     """Reads the board from the server of this process. Raises SitesError."""
     client = bootstrap.client()
     staff = partial(staffed, Vitals(Scripts(client)), bootstrap.leases())
-    return Reader(Watching(client), staff, bootstrap.sites().get)
+    return Reader(CallWatcher(client), staff, bootstrap.sites().get)
 
 
 class Looking:
@@ -75,7 +75,7 @@ class Looking:
             began = time.monotonic()
             try:
                 opened = self._opened
-                self._record = None if opened is None else bootstrap.snapshots().find(opened)
+                self._record = None if opened is None else bootstrap.reader().find(opened)
                 self._take(began, self._reader.round())
             except StoreError as error:
                 self._trouble = str(error)

@@ -14,7 +14,7 @@ from callflow.health.workers import UNTAKEN_MS, Staff, Trouble, findings, troubl
 from callflow.redis.scripts import Scripts, translated
 from callflow.store.keys import ALL_SHARDS
 from callflow.store.leases import Leases
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 
 OWED_TOO_LONG_MS = 10_000
 """No turn waits so long on a deployment that works: the ladder has reached a human before."""
@@ -61,7 +61,7 @@ class Rounds:
         self._watchdog = sweeps
         self._waiting = waiting
         self._leases = Leases(scripts, timing)
-        self._snapshots = Snapshots(scripts.client)
+        self._snapshots = CallReader(scripts.client)
         self._vitals = Vitals(scripts)
 
     def checks(self) -> Iterator[Check]:

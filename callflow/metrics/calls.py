@@ -15,7 +15,7 @@ from callflow.call.ladder import TAKEN_OVER
 from callflow.call.state import CallState
 from callflow.metrics.catalogue import CAUSES, MISTAKES, RINGS
 from callflow.metrics.tally import Tally
-from callflow.store.watching import Look, Sight
+from callflow.store.reader import CallsOverview, CallSummary
 
 FAILED: Final = "failed"
 UNCLAIMED: Final = "unclaimed"
@@ -60,22 +60,22 @@ class CallMetrics:
         self._missed: dict[str, int] = {}
         """the last heartbeat of a call behind which one was missed"""
 
-    def look(self, look: Look) -> None:
+    def look(self, look: CallsOverview) -> None:
         """Take note of the heartbeats in sight, and forget the calls that are not. The first look
         is the moment from which on things are counted; lines that came before it are old."""
         if self._since is None:
             self._since = look.now_ms
             self._tally.begin(look.now_ms)
-        for sight in look.sights:
+        for sight in look.calls:
             if sight.call_state is CallState.IN_PROGRESS and sight.last_heartbeat is not None:
                 self._see_beat(look.now_ms, sight, sight.last_heartbeat)
-        if not look.blind and len(self._calls) > len(look.sights):
-            seen = {sight.call_sid for sight in look.sights}
+        if not look.blind and len(self._calls) > len(look.calls):
+            seen = {sight.call_sid for sight in look.calls}
             for gone in self._calls.keys() - seen:
                 del self._calls[gone]
                 self._missed.pop(gone, None)
 
-    def lines(self, call_sid: str, _sight: Sight, entries: Sequence[JournalEntry]) -> None:
+    def lines(self, call_sid: str, _sight: CallSummary, entries: Sequence[JournalEntry]) -> None:
         """New lines of one call's journal, in their order; each is to be given once."""
         history = self._history(call_sid)
         for entry in entries:
@@ -94,7 +94,7 @@ class CallMetrics:
     def _history(self, call_sid: str) -> CallHistory:
         return self._calls.setdefault(call_sid, CallHistory(keep=1))
 
-    def _see_beat(self, now_ms: int, sight: Sight, beat_at: int) -> None:
+    def _see_beat(self, now_ms: int, sight: CallSummary, beat_at: int) -> None:
         self._history(sight.call_sid).see_beat(sight.fence, beat_at)
         overdue = now_ms - beat_at > self._overdue_ms
         if overdue and self._missed.get(sight.call_sid) != beat_at:

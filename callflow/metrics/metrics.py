@@ -19,7 +19,7 @@ from callflow.metrics.calls import CallMetrics
 from callflow.metrics.catalogue import BY_NAME, METRICS, STATES, UNKNOWN, URGENCIES, WORDS, Kind
 from callflow.metrics.survey import Surroundings
 from callflow.metrics.tally import Key, Minute, Tally
-from callflow.store.watching import Look, Sight
+from callflow.store.reader import CallsOverview, CallSummary
 
 STALE_S: Final = 10.0
 """What is known of the calls is told for so long after it was read: an old number that looks like
@@ -45,7 +45,7 @@ class Metrics(Collector):
         self._overdue_ms = timing.overdue_ms
         self._monotonic = monotonic
         self._began = monotonic()
-        self._look: Look | None = None
+        self._look: CallsOverview | None = None
         self._looked_at = self._began
         self._around: Surroundings | None = None
         self._surveyed_at = self._began
@@ -54,12 +54,12 @@ class Metrics(Collector):
         self._keeps_records = False
         self._registry.register(self)
 
-    def look(self, look: Look) -> None:
+    def look(self, look: CallsOverview) -> None:
         """What the feed has just seen of all calls."""
         self._look, self._looked_at = look, self._monotonic()
         self._calls.look(look)
 
-    def lines(self, call_sid: str, sight: Sight, entries: Sequence[JournalEntry]) -> None:
+    def lines(self, call_sid: str, sight: CallSummary, entries: Sequence[JournalEntry]) -> None:
         """New lines of the journal of one call, each once."""
         self._calls.lines(call_sid, sight, entries)
 
@@ -121,7 +121,7 @@ class Metrics(Collector):
         }
         if self._look is not None and fresh:
             _of_calls(found, self._look, self.now_ms, self._overdue_ms)
-            wanting = [sight.call_sid for sight in self._look.sights if _wants_human(sight)]
+            wanting = [sight.call_sid for sight in self._look.calls if _wants_human(sight)]
             since = min(self._calls.awaited_since(wanting), default=self.now_ms)
             found["humans_awaited", ""] = len(wanting)
             found["longest_human_awaited_seconds", ""] = max(0, self.now_ms - since) / 1000
@@ -134,7 +134,7 @@ class Metrics(Collector):
         return found
 
 
-def _of_calls(found: Gauges, look: Look, now_ms: int, overdue_ms: int) -> None:
+def _of_calls(found: Gauges, look: CallsOverview, now_ms: int, overdue_ms: int) -> None:
     for name, values in (
         ("calls", WORDS),
         ("calls_by_state", STATES),
@@ -143,7 +143,7 @@ def _of_calls(found: Gauges, look: Look, now_ms: int, overdue_ms: int) -> None:
         for value in values:
             found[name, value] = 0
     owed, oldest, overdue, active = 0, now_ms, 0, look.hidden
-    for sight in look.sights:
+    for sight in look.calls:
         if sight.call_state is CallState.COMPLETE:
             continue
         active += 1
@@ -178,7 +178,7 @@ def _of_surroundings(found: Gauges, around: Surroundings) -> None:
         found["oldest_unarchived_seconds", ""] = oldest_ms / 1000
 
 
-def _wants_human(sight: Sight) -> bool:
+def _wants_human(sight: CallSummary) -> bool:
     if sight.call_state is CallState.COMPLETE or sight.alert is None:
         return False
     return sight.alert.state != "accepted"

@@ -14,61 +14,114 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import redis.asyncio
 from redis.exceptions import RedisError
 
-from callflow.call.record import ThreadEntry
+from callflow.call.record import Alert, CallRecord, Draft, Frozen, Handling, Saying, ThreadEntry
+from callflow.call.state import CallState
 from callflow.errors import UnknownCall
 from callflow.redis.scripts import CONNECT_TIMEOUT_S, address, connect_async, translated
 from callflow.store.keys import SAID_CHANNEL, call_keys
-from callflow.store.standing import Reply, Standing
+from callflow.store.reader import from_fields
 
-RECENT = 8
+RECENT: Final = 8
 """Thread entries that a waiter reads: its own turn, and a few more said meanwhile."""
 
-_NO_TURN = -1
-"""For an ear that no reply is meant for."""
+NO_TURN: Final = -1
+"""For who waits for changes, and for no reply."""
 
-REREAD_S = 1.0
+REREAD_S: Final = 1.0
 """How long a waiter trusts the notifications before it looks into the record itself."""
 
-
-UNHEARD_MOST = 2
+UNHEARD_MOST: Final = 2
 """So many pings in a row are left unanswered by a server that is frozen or cut off: listen anew,
 in a cluster at another node."""
 
-_ASKED = tuple(Standing.model_fields)
-
-
-READERS = 16
+READERS: Final = 16
 """Callers of one process that read at the same time; the others stand in line, each for well under
 a millisecond. A hundred at once exhaust redis-py's pool, which then refuses, and its blocking pool
 is unfair: of 500 calls some waited for more than two seconds."""
 
 
+class CallStatus(Frozen):
+    """Where a call stands while somebody waits for its reply: a few fields of its record."""
+
+    call_state: CallState
+    assigned_worker: str | None
+    handling: Handling
+    needs_human: str | None
+    outcome: str | None
+    draft: Draft | None
+    alert: Alert | None
+    language: str
+    heard: int
+    answered: int
+    sayings: tuple[Saying, ...] = ()
+
+    @classmethod
+    def of(cls, record: CallRecord) -> CallStatus:
+        """Where the call of a whole record stands."""
+        return cls.model_validate(record.model_dump())
+
+    @property
+    def unserved(self) -> bool:
+        """True when a reply is owed and no worker has had time for it."""
+        return self.heard > self.answered and self.assigned_worker is None
+
+    @property
+    def with_human(self) -> bool:
+        """True when a human is on the line (and not only being rung)."""
+        accepted = self.alert is not None and self.alert.state == "accepted"
+        return accepted and self.handling == "human"
+
+
+_STATUS_FIELDS: Final = tuple(CallStatus.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyProgress:
+    """What can be said to the caller of one turn by now.
+
+    `text` grows while the reply is being worded and is final when `done`. `over`: the call is
+    complete or a human's, and no more text will come from us. `status` is None where the reply came
+    with its notification and nothing had to be read. `lang` is its language, None where it is not
+    known.
+    """
+
+    text: str
+    done: bool
+    status: CallStatus | None = None
+    lang: str | None = None
+
+    @property
+    def over(self) -> bool:
+        """True when the call is known to be complete or to be a human's."""
+        status = self.status
+        if status is None:
+            return False
+        return status.outcome is not None or status.handling == "human"
+
+
 @dataclass(eq=False, slots=True)
-class _Ear:
-    """One waiter: what it was told, and that it was told something."""
+class _Waiter:
+    """What one who waits for the reply to `turn` was notified of."""
 
     turn: int
-    said: asyncio.Event = field(default_factory=asyncio.Event)
+    notified: asyncio.Event = field(default_factory=asyncio.Event)
     text: str | None = None
     lang: str | None = None
     done: bool = False
 
-    def tell(self, line: str) -> None:
+    def notify(self, line: str) -> None:
         """`line`: a draft, or a reply as it stands in the thread; empty for any other change."""
-        if line and not self._told_text(json.loads(line)):
-            return
-        self.said.set()
-
-    def _told_text(self, said: dict[str, Any]) -> bool:
-        if said["turn"] != self.turn or self.done:
-            return False
-        self.text, self.lang, self.done = said["text"], said.get("lang"), "role" in said
-        return True
+        if line:
+            said = json.loads(line)
+            if said["turn"] != self.turn or self.done:
+                return
+            self.text, self.lang, self.done = said["text"], said.get("lang"), "role" in said
+        self.notified.set()
 
 
 class Replies:
@@ -77,7 +130,7 @@ class Replies:
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._client = client
         self._where = address(client)
-        self._ears: defaultdict[str, set[_Ear]] = defaultdict(set)
+        self._waiters: defaultdict[str, set[_Waiter]] = defaultdict(set)
         self._subscribed = asyncio.Event()
         self._readers = asyncio.Semaphore(READERS)
 
@@ -102,71 +155,70 @@ class Replies:
                 await client.aclose()
 
     @contextmanager
-    def expect(self, call_sid: str, turn: int) -> Iterator[Expected]:
-        """Prick up the ears for the reply to `turn`, best before the utterance is stored: then
-        nothing is missed, and nothing has to be read."""
-        ear = _Ear(turn)
-        self._ears[call_sid].add(ear)
+    def expect(self, call_sid: str, turn: int) -> Iterator[ExpectedReply]:
+        """Wait for the reply to `turn`, best from before the utterance is stored: then nothing is
+        missed, and nothing has to be read."""
+        waiter = _Waiter(turn)
+        self._waiters[call_sid].add(waiter)
         try:
-            yield Expected(self, call_sid, ear)
+            yield ExpectedReply(self, call_sid, waiter)
         finally:
-            self._ears[call_sid].discard(ear)
-            if not self._ears[call_sid]:
-                del self._ears[call_sid]
+            self._waiters[call_sid].discard(waiter)
+            if not self._waiters[call_sid]:
+                del self._waiters[call_sid]
+
+    @contextmanager
+    def watch(self, call_sid: str) -> Iterator[WatchedCall]:
+        """Notice changes of a call in which nobody waits for a reply."""
+        with self.expect(call_sid, NO_TURN) as expected:
+            yield WatchedCall(self, call_sid, expected)
 
     def waiting(self, call_sid: str) -> int:
         """How many wait for a reply of this call, in this process."""
-        return len(self._ears.get(call_sid, ()))
+        return len(self._waiters.get(call_sid, ()))
 
-    async def follow(self, call_sid: str, turn: int) -> AsyncGenerator[Reply]:
-        """The reply to a turn that was stored before, as it grows: see `Expected.follow`."""
+    async def follow(self, call_sid: str, turn: int) -> AsyncGenerator[ReplyProgress]:
+        """The reply to a turn that was stored before, as it grows: see `ExpectedReply.follow`."""
         with self.expect(call_sid, turn) as expected:
             async for reply in expected.follow(look_first=True):
                 yield reply
 
-    async def wait(self, call_sid: str, turn: int, timeout_s: float) -> Reply | None:
-        """The finished reply to a turn that was stored before: see `Expected.wait`."""
+    async def wait(self, call_sid: str, turn: int, timeout_s: float) -> ReplyProgress | None:
+        """The finished reply to a turn that was stored before: see `ExpectedReply.wait`."""
         with self.expect(call_sid, turn) as expected:
             return await expected.wait(timeout_s, look_first=True)
 
-    async def read(self, call_sid: str, turn: int) -> Reply:
+    async def read(self, call_sid: str, turn: int) -> ReplyProgress:
         """What the record says of the reply to `turn`. Raises UnknownCall."""
-        standing, thread = await self._ask(call_sid, -RECENT)
-        said = _reply_in(thread, turn)
-        if said is None and len(thread) == RECENT:
+        status, thread = await self._read(call_sid, -RECENT)
+        reply = _reply_in(thread, turn)
+        if reply is None and len(thread) == RECENT:
             # The call has gone on since: the reply to an old turn may stand further up.
-            standing, thread = await self._ask(call_sid, 0)
-            said = _reply_in(thread, turn)
-        if said is not None:
-            return Reply(said.text, True, standing, said.lang)
-        draft = standing.draft
+            status, thread = await self._read(call_sid, 0)
+            reply = _reply_in(thread, turn)
+        if reply is not None:
+            return ReplyProgress(reply.text, True, status, reply.lang)
+        draft = status.draft
         if draft is None or draft.turn != turn:
-            return Reply("", False, standing)
-        return Reply(draft.text, False, standing, draft.lang)
+            return ReplyProgress("", False, status)
+        return ReplyProgress(draft.text, False, status, draft.lang)
 
-    @contextmanager
-    def watch(self, call_sid: str) -> Iterator[Watched]:
-        """Notice changes of a call in which nobody waits for a reply."""
-        with self.expect(call_sid, _NO_TURN) as expected:
-            yield Watched(self, call_sid, expected)
-
-    async def standing(self, call_sid: str) -> Standing:
+    async def status(self, call_sid: str) -> CallStatus:
         """Where the call stands. Raises UnknownCall."""
-        return (await self._ask(call_sid, -1))[0]
+        return (await self._read(call_sid, -1))[0]
 
-    async def _ask(self, call_sid: str, since: int) -> tuple[Standing, list[str]]:
+    async def _read(self, call_sid: str, since: int) -> tuple[CallStatus, list[str]]:
         """Where the call stands, and its thread from entry `since` on, in one round trip."""
         keys = call_keys(call_sid)
         with translated(self._where):
             async with self._readers, self._client.pipeline(transaction=False) as pipe:
-                pipe.hmget(keys.call, *_ASKED)
+                pipe.hmget(keys.call, *_STATUS_FIELDS)
                 pipe.lrange(keys.thread, since, -1)
-                fields, thread = await pipe.execute()
-        if fields[0] is None:
+                values, thread = await pipe.execute()
+        if values[0] is None:
             raise UnknownCall(call_sid)
-        known = zip(_ASKED, fields, strict=True)
-        members = ",".join(f'"{name}":{value}' for name, value in known if value is not None)
-        return Standing.model_validate_json(f"{{{members}}}"), thread
+        fields = zip(_STATUS_FIELDS, values, strict=True)
+        return from_fields(CallStatus, fields), thread
 
     async def _listen(self) -> None:
         """Hand notifications on for ever; a lost connection costs only notifications."""
@@ -190,21 +242,21 @@ class Replies:
             self._subscribed.set()
             return
         call_sid, _, line = message["data"].partition("\n")
-        for ear in self._ears.get(call_sid, ()):
-            ear.tell(line)
+        for waiter in self._waiters.get(call_sid, ()):
+            waiter.notify(line)
 
 
-class Expected:
+class ExpectedReply:
     """The reply that one waiter expects."""
 
-    def __init__(self, replies: Replies, call_sid: str, ear: _Ear) -> None:
+    def __init__(self, replies: Replies, call_sid: str, waiter: _Waiter) -> None:
         self._replies = replies
         self._call_sid = call_sid
-        self._ear = ear
+        self._waiter = waiter
 
     async def follow(
         self, *, look_first: bool = False, until: float | None = None
-    ) -> AsyncGenerator[Reply]:
+    ) -> AsyncGenerator[ReplyProgress]:
         """The reply as it grows; ends after the one that is `done`, or when the call is over, or at
         the loop's time `until`.
 
@@ -214,20 +266,20 @@ class Expected:
         last = ""
         while True:
             if not look_first:
-                await self._said(REREAD_S)
+                await self.wait_for_change(REREAD_S)
             look_first = False
             # A timeout around us is not enough: on Python 3.11 redis-py sends by `wait_for`, which
             # swallows a cancellation that comes while it ends. The waiter then waited for ever.
             if until is not None and asyncio.get_running_loop().time() >= until:
                 return
-            reply = await self._reply()
+            reply = await self._take()
             if reply.done or reply.over or reply.text not in ("", last):
                 last = reply.text
                 yield reply
             if reply.done or reply.over:
                 return
 
-    async def wait(self, timeout_s: float, *, look_first: bool = False) -> Reply | None:
+    async def wait(self, timeout_s: float, *, look_first: bool = False) -> ReplyProgress | None:
         """The finished reply, or the end of the call; None when `timeout_s` is over."""
         until = asyncio.get_running_loop().time() + timeout_s
         with suppress(TimeoutError):
@@ -237,37 +289,38 @@ class Expected:
                         return reply
         return None
 
-    async def told(self, within_s: float) -> None:
-        """Wait for a notification that was not waited for before, at most so long."""
-        await self._said(within_s)
-        self._ear.said.clear()
-
-    async def _said(self, within_s: float) -> None:
+    async def wait_for_change(self, within_s: float) -> None:
         """Wait for a notification, at most so long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self._ear.said.wait()
+                await self._waiter.notified.wait()
 
-    async def _reply(self) -> Reply:
-        self._ear.said.clear()
-        text, self._ear.text = self._ear.text, None
+    async def _take(self) -> ReplyProgress:
+        waiter = self._waiter
+        waiter.notified.clear()
+        text, waiter.text = waiter.text, None
         if text is not None:
-            return Reply(text, self._ear.done, lang=self._ear.lang)
-        return await self._replies.read(self._call_sid, self._ear.turn)
+            return ReplyProgress(text, waiter.done, lang=waiter.lang)
+        return await self._replies.read(self._call_sid, waiter.turn)
+
+    async def next_change(self, within_s: float) -> None:
+        """Wait for a notification that was not waited for before, at most so long."""
+        await self.wait_for_change(within_s)
+        self._waiter.notified.clear()
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedCall:
     """A call that one waiter keeps an eye on."""
 
     replies: Replies
     call_sid: str
-    expected: Expected
+    expected: ExpectedReply
 
-    async def change(self, within_s: float) -> Standing:
+    async def change(self, within_s: float) -> CallStatus:
         """Where the call stands after its next change, or after so long without one."""
-        await self.expected.told(within_s)
-        return await self.replies.standing(self.call_sid)
+        await self.expected.next_change(within_s)
+        return await self.replies.status(self.call_sid)
 
 
 def _reply_in(thread: list[str], turn: int) -> ThreadEntry | None:

@@ -36,9 +36,8 @@ from callflow.sites.directory import Sites
 from callflow.store.calls import CallStore
 from callflow.store.leases import Leases
 from callflow.store.quiet_lines import QuietLines
+from callflow.store.reader import CallReader, CallWatcher
 from callflow.store.replies import Replies
-from callflow.store.snapshot import Snapshots
-from callflow.store.watching import Watching
 from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
@@ -118,7 +117,7 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
                     sites,
                     Intake(store),
                     Ringing(store.handovers, sites, telephone, base),
-                    Snapshots(client),
+                    CallReader(client),
                     replies,
                     desk,
                     Addresses(base),
@@ -166,7 +165,7 @@ async def _looking(
 ) -> AsyncIterator[dict[str, Any]]:
     """The one reader of all calls, for boards and metrics."""
     staff = partial(staffed, Vitals(scripts), Leases(scripts, settings.timing))
-    feed = Feed(Reader(Watching(scripts.client), staff, sites.get))
+    feed = Feed(Reader(CallWatcher(scripts.client), staff, sites.get))
     gauging = metrics.Gauging(settings, sites, scripts.client, desk)
     async with feed.running(), gauging.running(feed):
         yield {"feed": feed, "gauging": gauging}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from callflow.call.limits import OVERLOAD
 from callflow.errors import StoreError
 from callflow.sites.site import Site
-from callflow.store.standing import Standing
+from callflow.store.replies import CallStatus
 from callflow.twilio.twiml import Twiml
 from callflow.web.addresses import Flight
 from callflow.web.hook import Hook, Said
@@ -38,7 +38,7 @@ async def inbound(party: Party, hook: Hook) -> Twiml:
     return answers.listen(1, opening)
 
 
-def _was_too_many(standing: Standing | None) -> bool:
+def _was_too_many(standing: CallStatus | None) -> bool:
     if standing is None or standing.outcome is not None:
         return False
     return standing.needs_human == OVERLOAD and standing.heard == 0

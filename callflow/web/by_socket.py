@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from callflow.errors import StoreError
-from callflow.store.standing import Standing
+from callflow.store.replies import CallStatus
 from callflow.web.party import Party
 from callflow.web.speaking import EARSHOT_LETTERS, Spoken, heard_of, spoken_s
 
@@ -77,7 +77,7 @@ class BySocket:
         self._sent: dict[str, _Sent] = {}
         """Those that were sent, and that nobody has noted as heard, by their ids."""
 
-    async def say(self, standing: Standing | None) -> bool:
+    async def say(self, standing: CallStatus | None) -> bool:
         """Say what waits, behind all that was sent; True when there was something. What was heard
         by now is noted."""
         if standing is None:

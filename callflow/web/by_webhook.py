@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from callflow.call.record import CallRecord
 from callflow.errors import StoreError
-from callflow.store.standing import Standing
+from callflow.store.replies import CallStatus
 from callflow.twilio.twiml import Twiml
 from callflow.web.addresses import Addresses
 from callflow.web.hook import Hook
@@ -57,14 +57,14 @@ async def heard(party: Party, hook: Hook) -> Party:
 
 
 async def waiting(
-    party: Party, hook: Hook, standing: Standing | None, turn: int, phrases: int
+    party: Party, hook: Hook, standing: CallStatus | None, turn: int, phrases: int
 ) -> Twiml | None:
     """Say what people have for a caller who waits for the reply to `turn`, and let them wait on;
     None where there is nothing, or where that cannot be known."""
     return await _aloud(party, hook, standing, lambda to: to.wait(turn, phrases))
 
 
-async def fetched(party: Party, hook: Hook, standing: Standing) -> Twiml | None:
+async def fetched(party: Party, hook: Hook, standing: CallStatus) -> Twiml | None:
     """The same for a caller whose line was fetched."""
 
     def back(to: Addresses) -> str:
@@ -76,7 +76,7 @@ async def fetched(party: Party, hook: Hook, standing: Standing) -> Twiml | None:
 async def _aloud(
     party: Party,
     hook: Hook,
-    standing: Standing | None,
+    standing: CallStatus | None,
     onward: Callable[[Addresses], str],
     *,
     fetched: bool = False,

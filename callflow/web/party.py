@@ -20,9 +20,8 @@ from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.sites.site import Site
 from callflow.store.outcome import Hear, Heard, Ladder
-from callflow.store.replies import Replies
-from callflow.store.snapshot import Snapshots
-from callflow.store.standing import Reply, Standing
+from callflow.store.reader import CallReader
+from callflow.store.replies import CallStatus, Replies, ReplyProgress
 from callflow.web.addresses import Addresses
 from callflow.web.answers import Answers
 from callflow.web.desk import Desk
@@ -54,7 +53,7 @@ class Party:
     sites: Sites
     intake: Intake
     ringing: Ringing
-    snapshots: Snapshots
+    snapshots: CallReader
     replies: Replies
     desk: Desk
     addresses: Addresses
@@ -68,7 +67,7 @@ class Party:
         """The lift that calls, by its number or by the number that it dialled."""
         return self.sites.find(hook.called, hook.calling)
 
-    def answers(self, hook: Hook, standing: Standing | None = None) -> Answers:
+    def answers(self, hook: Hook, standing: CallStatus | None = None) -> Answers:
         """How to speak with this caller: in the language of the record, else that of the site."""
         site = self.site_of(hook)
         language = site.language if site is not None else "en"
@@ -238,14 +237,16 @@ class Party:
         done, _ = await asyncio.wait({fetching}, timeout=DUE_S)
         return bool(done) and fetching.result()
 
-    async def standing(self, call_sid: str, within_s: float = LOOK_WITHIN_S) -> Standing | None:
+    async def standing(self, call_sid: str, within_s: float = LOOK_WITHIN_S) -> CallStatus | None:
         """Where the call stands; None when that cannot be found out, or there is no such call."""
         try:
             return await self.look(call_sid, within_s)
         except StoreError:
             return None
 
-    async def read(self, call_sid: str, turn: int, within_s: float = LOOK_WITHIN_S) -> Reply:
+    async def read(
+        self, call_sid: str, turn: int, within_s: float = LOOK_WITHIN_S
+    ) -> ReplyProgress:
         """What can be said of `turn` by now. Raises UnknownCall and StoreError."""
         try:
             async with asyncio.timeout(within_s):
@@ -253,20 +254,20 @@ class Party:
         except TimeoutError as error:
             raise StoreUnavailable(self.desk.where, "it did not answer in time") from error
 
-    async def look(self, call_sid: str, within_s: float = LOOK_WITHIN_S) -> Standing | None:
+    async def look(self, call_sid: str, within_s: float = LOOK_WITHIN_S) -> CallStatus | None:
         """Where the call stands; None when there is no such call. Raises StoreError."""
         try:
             async with asyncio.timeout(within_s):
-                return await self.replies.standing(call_sid)
+                return await self.replies.status(call_sid)
         except UnknownCall:
             return None
         except TimeoutError as error:
             raise StoreUnavailable(self.desk.where, "it did not answer in time") from error
 
 
-def is_lost(reply: Reply, turn: int) -> bool:
+def is_lost(reply: ReplyProgress, turn: int) -> bool:
     """True where a failover has taken the turn: the record does not have it, or has let it go."""
-    standing = reply.standing
+    standing = reply.status
     if standing is None or reply.done or reply.over:
         return False
     return standing.heard < turn or standing.answered >= turn

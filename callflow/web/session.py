@@ -14,7 +14,7 @@ from callflow import traces
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, StoreError, UnknownCall
-from callflow.store.standing import Reply, Standing
+from callflow.store.replies import CallStatus, ReplyProgress
 from callflow.twilio import frames
 from callflow.web.hook import Hook, Said, counted
 from callflow.web.party import ASKED_WITHIN_S, DUE_S, PHRASES, Party, is_lost
@@ -51,7 +51,7 @@ class Session(Talk):
     async def begin(self) -> None:
         """Read the record; say what is left of a reply that broke off, answer what is owed."""
         record = await self._record()
-        self._answers = self._party.answers(self._hook, Standing.of(record))
+        self._answers = self._party.answers(self._hook, CallStatus.of(record))
         if record.outcome is not None:
             await self.leave("ended")
         self._next_turn, self._answered = record.heard + 1, record.answered
@@ -174,7 +174,7 @@ class Session(Talk):
         finally:
             asked.cancel()
 
-    async def _look(self, standing: Standing) -> None:
+    async def _look(self, standing: CallStatus) -> None:
         await self._settle(standing)
         await self._phrases_of_people.say(standing)
         if standing.heard < self._next_turn - 1 or standing.answered < self._told:
@@ -196,7 +196,7 @@ class Session(Talk):
         except (StoreError, TimeoutError):
             await asyncio.sleep(OUTAGE_S)
 
-    async def _settle(self, standing: Standing) -> None:
+    async def _settle(self, standing: CallStatus) -> None:
         if standing.outcome is not None:
             await self.leave("ended")
         if standing.with_human:
@@ -227,7 +227,7 @@ class Session(Talk):
                         return
                     await self._hold(standing)
 
-    async def _found(self, turn: int) -> tuple[bool, Standing | None]:
+    async def _found(self, turn: int) -> tuple[bool, CallStatus | None]:
         """Whether a failover took this turn, and where the call stands, where that can be read."""
         try:
             known = await self._party.read(self.call_sid, turn, DUE_S)
@@ -235,7 +235,7 @@ class Session(Talk):
             return True, None
         except StoreError:
             return False, None
-        return is_lost(known, turn), known.standing
+        return is_lost(known, turn), known.status
 
     async def _asked_again(self, turn: int) -> bool:
         """A failover took this turn. True when the caller was asked for it once more, False where
@@ -256,7 +256,7 @@ class Session(Talk):
         await self._aloud(self._answers.phrase("say_again"))
         return True
 
-    async def _pieces(self, turn: int, reply: Reply) -> bool:
+    async def _pieces(self, turn: int, reply: ReplyProgress) -> bool:
         """Send what is new of the reply. True when the turn needs nothing more."""
         sent = self._spoken.sent.get(turn, "")
         if turn in self._spoken.cut:
@@ -271,13 +271,13 @@ class Session(Talk):
             await self._tell_sent(turn)
         else:
             await self._tell_untold()
-        if reply.over and reply.standing is not None and not reply.done:
-            await self._settle(reply.standing)
-            await self._until_a_human_comes(reply.standing, now=True)
+        if reply.over and reply.status is not None and not reply.done:
+            await self._settle(reply.status)
+            await self._until_a_human_comes(reply.status, now=True)
             return True
         return reply.done
 
-    async def _hold(self, standing: Standing | None) -> None:
+    async def _hold(self, standing: CallStatus | None) -> None:
         """Nothing to say yet: the caller must hear something. After the second phrase a human."""
         if await self._phrases_of_people.say(standing):
             return
@@ -288,7 +288,7 @@ class Session(Talk):
         ringing = await self._party.fetch_soon(self.call_sid) and self._phrases % 2 == 1
         await self._aloud(self._answers.phrase("getting_person" if ringing else "hold_1"))
 
-    async def _until_a_human_comes(self, standing: Standing, now: bool) -> None:
+    async def _until_a_human_comes(self, standing: CallStatus, now: bool) -> None:
         """The agent is silent for good: the caller hears that humans are being rung."""
         alert = standing.alert
         if alert is None or alert.state == "nobody" or alert.round > 1:

@@ -11,8 +11,7 @@ import asyncio
 from callflow import traces
 from callflow.errors import CallEnded, StoreError, StoreUnavailable, UnknownCall
 from callflow.store.outcome import Hear, Heard
-from callflow.store.replies import Expected
-from callflow.store.standing import Reply, Standing
+from callflow.store.replies import CallStatus, ExpectedReply, ReplyProgress
 from callflow.twilio.twiml import Twiml
 from callflow.web import by_webhook
 from callflow.web.addresses import Flight, Saying
@@ -61,7 +60,7 @@ async def go_on(party: Party, hook: Hook, *, fresh: str | None = None) -> Twiml:
     return answers.listen(standing.heard + 1, answers.phrases("still_here", "go_on"))
 
 
-def settle(party: Party, hook: Hook, standing: Standing) -> Twiml | None:
+def settle(party: Party, hook: Hook, standing: CallStatus) -> Twiml | None:
     """The answer where the conversation with us is over: the line is closed, a human is on it."""
     answers = party.answers(hook, standing)
     if standing.outcome is not None:
@@ -96,7 +95,7 @@ async def wait(party: Party, hook: Hook) -> Twiml:
             return await _holding(party, hook, number, phrases, None)
         if is_lost(known, number):
             return await _lost(party, hook, number)
-        phrase = await by_webhook.waiting(party, hook, known.standing, number, phrases)
+        phrase = await by_webhook.waiting(party, hook, known.status, number, phrases)
         if phrase is not None:
             return phrase
         spent_s = asyncio.get_running_loop().time() - came_at
@@ -190,8 +189,13 @@ async def _stored(
 
 
 async def _wait(
-    party: Party, hook: Hook, expected: Expected, spent_s: float = 0.0, *, look_first: bool = True
-) -> Reply | None:
+    party: Party,
+    hook: Hook,
+    expected: ExpectedReply,
+    spent_s: float = 0.0,
+    *,
+    look_first: bool = True,
+) -> ReplyProgress | None:
     """The reply, or what ended the call; None when the caller must hear something first."""
     again = hook.repeated or party.replies.waiting(hook.call_sid) > WAITING_MOST
     within_s = REPEATED_WAIT_S if again else party.settings.reply_wait_s
@@ -206,12 +210,12 @@ async def _told(
     hook: Hook,
     number: int,
     phrases: int,
-    reply: Reply | None,
+    reply: ReplyProgress | None,
     said: Said | None = None,
 ) -> Twiml:
     if reply is None:
         return await _holding(party, hook, number, phrases, None)
-    standing = reply.standing
+    standing = reply.status
     answers = party.answers(hook, standing)
     if standing is not None and (settled := settle(party, hook, standing)) is not None:
         return settled
@@ -227,7 +231,7 @@ async def _told(
     return await _until_a_human_comes(party, hook, number, phrases, standing)
 
 
-async def _sure(party: Party, hook: Hook, number: int, reply: Reply) -> bool:
+async def _sure(party: Party, hook: Hook, number: int, reply: ReplyProgress) -> bool:
     """False where a failover may take the reply, or has: it is not spoken then, and comes again."""
     try:
         async with asyncio.timeout(max(DUE_S, party.settings.replica_wait_s)):
@@ -253,7 +257,7 @@ async def _said(
 
 
 async def _until_a_human_comes(
-    party: Party, hook: Hook, number: int, phrases: int, standing: Standing | None
+    party: Party, hook: Hook, number: int, phrases: int, standing: CallStatus | None
 ) -> Twiml:
     """The agent is silent for good, and humans are being rung: the caller hears that they are. When
     a whole round of the ladder has passed, the agent listens again, and it goes on ringing."""

@@ -20,7 +20,7 @@ from callflow.health.staffed import Staffed
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.redis.scripts import connect
 from callflow.store.keys import SHARDS
-from callflow.store.watching import ENDED_MS, Look, Watching
+from callflow.store.reader import ENDED_MS, CallsOverview, CallWatcher
 from tests.boards import AT, seen, shown
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
@@ -62,7 +62,7 @@ async def feed_of(reader: Any) -> AsyncIterator[Feed]:
 
 
 def reader_of(parts: Parts) -> Reader:
-    return Reader(Watching(parts.client), lambda: Staffed(workers=2), lambda site: None)
+    return Reader(CallWatcher(parts.client), lambda: Staffed(workers=2), lambda site: None)
 
 
 async def resting(feed: Feed) -> None:
@@ -118,7 +118,7 @@ def test_a_board_gets_all_of_it_and_then_each_change(parts: Parts) -> None:
 def test_however_many_boards_are_open_the_store_is_asked_by_one(parts: Parts) -> None:
     async def story() -> None:
         parts.store.open(SID)
-        looks: list[Look] = []
+        looks: list[CallsOverview] = []
         async with feed_of(reader_of(parts)) as feed, AsyncExitStack() as boards:
             parts.client.config_resetstat()
             feed.on_look(looks.append)

@@ -13,7 +13,7 @@ from callflow.board.news import News
 from callflow.board.reader import Reader
 from callflow.health.staffed import Staffed
 from callflow.redis.scripts import connect
-from callflow.store.watching import Watching
+from callflow.store.reader import CallWatcher
 from tests.cluster import cluster
 from tests.parts import Parts
 from tests.store.turns import patiently
@@ -38,7 +38,7 @@ def test_while_a_master_is_gone_its_calls_are_stale_and_after_the_failover_live_
             theirs = {sid for sid in sids if own.owner_of(sid) == 0}
             lucky = next(sid for sid in sids if sid not in theirs)
             unlucky = min(theirs)
-            feed = Feed(Reader(Watching(client), lambda: Staffed(), lambda site: None))
+            feed = Feed(Reader(CallWatcher(client), lambda: Staffed(), lambda site: None))
 
             async def until(told: Callable[[News], object]) -> News:
                 async with asyncio.timeout(30):

@@ -18,7 +18,7 @@ from callflow.health.vitals import Vitals, VitalSigns
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.outcome import Claimed, Lease
-from callflow.store.watching import ENDED_MS, Look, Sight, Watching
+from callflow.store.reader import ENDED_MS, CallsOverview, CallSummary, CallWatcher
 from tests.parts import SID, Parts
 
 
@@ -34,23 +34,23 @@ class Desk:
     ended_ms: int = 0
 
     def __post_init__(self) -> None:
-        self._watching = Watching(self.parts.client)
+        self._watching = CallWatcher(self.parts.client)
         self.reader = Reader(self, lambda: Staffed(), lambda site: None, clock=lambda: self.now_s)  # type: ignore[arg-type]
 
-    def look(self, *, ended_ms: int) -> Look:
-        """As `Watching`, or as it is while a part of a cluster is gone."""
+    def look(self, *, ended_ms: int) -> CallsOverview:
+        """As `CallWatcher`, or as it is while a part of a cluster is gone."""
         self.ended_ms = ended_ms
         look = self._watching.look(ended_ms=ended_ms)
         hidden = {ALL_SHARDS[number] for number in self.blind}
-        sights = [one for one in look.sights if call_keys(one.call_sid).shard not in hidden]
-        return replace(look, sights=tuple(sights), blind=self.blind, failure=self.fails)
+        sights = [one for one in look.calls if call_keys(one.call_sid).shard not in hidden]
+        return replace(look, calls=tuple(sights), blind=self.blind, failure=self.fails)
 
-    def entries(self, after: Mapping[str, str]) -> dict[str, list[tuple[str, JournalEntry]]]:
-        """As `Watching`, or with some of them missing, or none."""
+    def journal_lines(self, after: Mapping[str, str]) -> dict[str, list[tuple[str, JournalEntry]]]:
+        """As `CallWatcher`, or with some of them missing, or none."""
         if self.fails is not None and not self.blind:
             raise self.fails
         asked = {sid: line for sid, line in after.items() if sid not in self.loses}
-        return self._watching.entries(asked)
+        return self._watching.journal_lines(asked)
 
     def round(self) -> Seen:
         """A quarter of a second later."""
@@ -114,7 +114,7 @@ def test_each_line_that_is_written_while_we_look_is_told_once(desk: Desk) -> Non
     desk.parts.store.open("CA2")
     seen = desk.round()
     assert (events(seen), events(seen, "CA2")) == (["heard"], ["opened"])
-    assert isinstance(seen.lines[SID][0], Sight)
+    assert isinstance(seen.lines[SID][0], CallSummary)
     assert desk.round().lines == {}
 
 

@@ -13,7 +13,7 @@ from callflow.call.history import CallHistory, JournalEntry
 from callflow.call.record import Alert, Draft, ThreadEntry
 from callflow.call.state import CallState
 from callflow.sites.site import Human, Site
-from callflow.store.watching import Sight
+from callflow.store.reader import CallSummary
 
 AT = 1_700_000_000_000
 
@@ -26,10 +26,10 @@ SITE = Site(
 )
 
 
-def sight(**fields: Any) -> Sight:
+def sight(**fields: Any) -> CallSummary:
     """A call that nobody waits in, with what is given."""
     usual: dict[str, Any] = {"call_sid": "CA1", "call_state": CallState.PENDING}
-    return Sight(**{**usual, "created_at": AT, "updated_at": AT, "urgency": "P4", **fields})
+    return CallSummary(**{**usual, "created_at": AT, "updated_at": AT, "urgency": "P4", **fields})
 
 
 def said(turn: int, text: str, at: int, role: Any = "caller", **more: Any) -> ThreadEntry:
@@ -41,15 +41,15 @@ def told_by(*lines: tuple[str, int]) -> CallHistory:
     return CallHistory.of(JournalEntry(event=event, at=at) for event, at in lines)
 
 
-def row(one: Sight, told: CallHistory | None = None, site: Site | None = SITE) -> Row:
+def row(one: CallSummary, told: CallHistory | None = None, site: Site | None = SITE) -> Row:
     return Row.of(one, told or CallHistory(), site)
 
 
-def timers(one: Sight, told: CallHistory | None = None) -> dict[str, tuple[int, int]]:
+def timers(one: CallSummary, told: CallHistory | None = None) -> dict[str, tuple[int, int]]:
     return {timer.name: (timer.since, timer.limit_ms) for timer in row(one, told).timers}
 
 
-def order(*sights: Sight) -> list[str]:
+def order(*sights: CallSummary) -> list[str]:
     """Which stands above which."""
     return [one.call_sid for one in sorted(map(row, sights), key=lambda one: one.order)]
 

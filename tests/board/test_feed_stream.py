@@ -18,7 +18,7 @@ from callflow.board.reader import Reader
 from callflow.board.stream import Stream
 from callflow.call.role import Role
 from callflow.health.staffed import Staffed
-from callflow.store.watching import Watching
+from callflow.store.reader import CallWatcher
 from tests.parts import SID, Parts
 
 ANA = Person("ana", Role.VIEWER)
@@ -49,7 +49,7 @@ async def next_of(stream: AsyncIterator[dict[str, Any]], kind: str) -> dict[str,
 
 @pytest.fixture
 def reader(parts: Parts) -> Reader:
-    return Reader(Watching(parts.client), lambda: Staffed(), lambda site: None)
+    return Reader(CallWatcher(parts.client), lambda: Staffed(), lambda site: None)
 
 
 def test_a_browser_gets_a_snapshot_and_changes_and_the_time(parts: Parts, reader: Reader) -> None:

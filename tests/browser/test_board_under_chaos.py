@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page
 
 from callflow.lab.stack import free_port
 from callflow.redis.scripts import connect
-from callflow.store.journal import Journal
+from callflow.store.reader import CallReader
 from tests.browser.scene import SITES
 from tests.browser.truth import State, between, could_be_last, states
 from tests.desk import password_of, write_users
@@ -200,7 +200,7 @@ def test_the_board_equals_the_record_while_workers_die(tmp_path: Path, chromium:
                         killed += strike(stack, f"w{1 + len(strikes)}")
                     page.wait_for_timeout(200)
             changes = page.evaluate("() => window.changes")
-            journals = Journal(stack.parts.client).read_all(sids)
+            journals = CallReader(stack.parts.client).journals(sids)
             records = stack.parts.snapshots.find_all(sids)
     told = {sid: states(journal) for sid, journal in journals.items()}
 

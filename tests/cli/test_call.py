@@ -10,13 +10,13 @@ import pytest
 from callflow.cli import conversation
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.redis.scripts import connect
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 from tests.cli.running import Cli, store_at
 from tests.waiting import wait_until
 
 
 def record(url: str, call_sid: str) -> Any:
-    return Snapshots(connect(url)).find(call_sid)
+    return CallReader(connect(url)).find(call_sid)
 
 
 def call_sid() -> str:

@@ -14,7 +14,7 @@ from callflow.cli import watch_page
 from callflow.cli.watch_page import Seen, page
 from callflow.cli.watch_view import View
 from callflow.health.staffed import Staffed
-from callflow.store.watching import Watching
+from callflow.store.reader import CallWatcher
 from tests.parts import Parts, Says
 
 STAFFED = Staffed(
@@ -24,7 +24,7 @@ STAFFED = Staffed(
 
 def _seen(parts: Parts, staffed: Staffed = STAFFED, opened: str | None = None) -> Seen:
     """The board as it is now."""
-    found = Reader(Watching(parts.client), lambda: staffed, lambda site: None).round()
+    found = Reader(CallWatcher(parts.client), lambda: staffed, lambda site: None).round()
     state = State()
     state.take(found)
     now = found.look.now_ms

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from callflow.metrics.metrics import Metrics
-from callflow.store.watching import FROM_THE_START, Watching
+from callflow.store.reader import FROM_THE_START, CallWatcher
 from tests.parts import TIMING, Parts
 from tests.store.turns import whole_turn
 
@@ -22,13 +22,13 @@ def test_a_thousand_calls_cost_a_few_milliseconds(
     sids = [f"CA{number:032}" for number in range(CALLS)]
     for sid in sids:
         parts.store.open(sid)
-    watching, metrics = Watching(parts.client), Metrics(TIMING, by_minute=True)
+    watching, metrics = CallWatcher(parts.client), Metrics(TIMING, by_minute=True)
     metrics.look(watching.look())
     for sid in sids:
         whole_turn(parts, sid, 1)
     look = watching.look()
-    lines = watching.entries(dict.fromkeys(sids, FROM_THE_START))
-    sights = {sight.call_sid: sight for sight in look.sights}
+    lines = watching.journal_lines(dict.fromkeys(sids, FROM_THE_START))
+    sights = {sight.call_sid: sight for sight in look.calls}
 
     began = time.process_time()
     for sid in sids:

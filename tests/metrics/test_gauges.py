@@ -13,7 +13,7 @@ from callflow.metrics.metrics import STALE_S, Metrics
 from callflow.metrics.survey import Surroundings, Survey
 from callflow.records.keeping import Keeping
 from callflow.redis.scripts import Scripts
-from callflow.store.watching import Watching
+from callflow.store.reader import CallWatcher
 from tests.metrics.watched import Watched, numbers
 from tests.parts import SID, TIMING, Parts, Says
 
@@ -47,7 +47,7 @@ def test_danger_that_nobody_has_understood_yet_counts_as_p1(parts: Parts, watche
 
 def test_calls_that_cannot_be_seen_are_told_of(parts: Parts) -> None:
     metrics = Metrics(TIMING)
-    look = Watching(parts.client).look()
+    look = CallWatcher(parts.client).look()
     metrics.look(dataclasses.replace(look, hidden=3, blind=frozenset({1, 2})))
     assert metrics.gauges()["active_calls", ""] == 3
     assert metrics.gauges()["blind_shards", ""] == 2
@@ -60,7 +60,7 @@ def test_what_is_old_is_not_told_as_if_it_were_of_now(parts: Parts) -> None:
     before = numbers(metrics.exposition()[0].decode())
     assert before["callflow_store_up"] == 0
     assert "callflow_active_calls" not in before
-    metrics.look(Watching(parts.client).look())
+    metrics.look(CallWatcher(parts.client).look())
     metrics.surroundings(Surroundings({TURNS: 3}, RollCall(0, ()), None))
     fresh = numbers(metrics.exposition()[0].decode())
     assert fresh["callflow_store_up"] == 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from prometheus_client.parser import text_string_to_metric_families
 
 from callflow.metrics.metrics import Metrics
-from callflow.store.watching import FROM_THE_START, Watching
+from callflow.store.reader import FROM_THE_START, CallWatcher
 from tests.parts import Parts
 
 
@@ -23,7 +23,7 @@ class Watched:
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(self.parts.timing, by_minute=self.by_minute)
-        self._watching = Watching(self.parts.client)
+        self._watching = CallWatcher(self.parts.client)
         self.look(now_ms=self.now_ms)
 
     def look(self, *, now_ms: int | None = None) -> None:
@@ -31,10 +31,10 @@ class Watched:
         look = self._watching.look(now_ms=now_ms)
         self.metrics.look(look)
         after = {
-            sight.call_sid: self._read.get(sight.call_sid, FROM_THE_START) for sight in look.sights
+            sight.call_sid: self._read.get(sight.call_sid, FROM_THE_START) for sight in look.calls
         }
-        for sight in look.sights:
-            found = self._watching.entries({sight.call_sid: after[sight.call_sid]})
+        for sight in look.calls:
+            found = self._watching.journal_lines({sight.call_sid: after[sight.call_sid]})
             if lines := found[sight.call_sid]:
                 self._read[sight.call_sid] = lines[-1][0]
                 self.metrics.lines(sight.call_sid, sight, [entry for _, entry in lines])

@@ -27,9 +27,9 @@ from callflow.store.handovers import Step
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
+from callflow.store.reader import FROM_THE_START, CallWatcher
 from callflow.store.replies import Replies
 from callflow.store.unarchived import Unarchived
-from callflow.store.watching import FROM_THE_START, Watching
 from tests.acl import ACL, PASSWORD, allow, grant, granted, refusals, url_of, users
 from tests.acts import desk_work
 from tests.cluster import MASTERS, TestCluster
@@ -158,8 +158,8 @@ def _reading(parts: Parts) -> None:
     parts.snapshots.now_ms()
     parts.record()
     parts.journal()
-    watching = Watching(parts.client)
-    watching.entries({sight.call_sid: FROM_THE_START for sight in watching.look().sights})
+    watching = CallWatcher(parts.client)
+    watching.journal_lines({sight.call_sid: FROM_THE_START for sight in watching.look().calls})
     vitals = Vitals(Scripts(parts.client))
     vitals.call_roll()
     vitals.call_roll("w1@test")
@@ -283,7 +283,7 @@ def test_a_reader_sees_all_calls_and_changes_none(doors: Guarded) -> None:
 
 async def _watch(url: str) -> None:
     async with Replies.listening(url) as replies:
-        await replies.standing(SID)
+        await replies.status(SID)
 
 
 def test_the_doctor_says_unknown_where_it_may_not_look(doors: Guarded) -> None:

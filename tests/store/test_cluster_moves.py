@@ -179,6 +179,6 @@ def test_a_reply_is_heard_at_whichever_node_it_was_written(
                     whole_turn(clustered, sid, 1)
                     reply = await expected.wait(5)
                 assert reply is not None
-                assert (reply.text, reply.standing) == ("Reply 1.", None), "it was told, not read"
+                assert (reply.text, reply.status) == ("Reply 1.", None), "it was told, not read"
 
     asyncio.run(story())

@@ -24,11 +24,10 @@ from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.server.leaks import keys_without_lifetime
 from callflow.redis.scripts import Client, Scripts, connect
 from callflow.store.calls import CallStore
-from callflow.store.journal import Journal
 from callflow.store.keys import call_keys
 from callflow.store.leases import Leases
 from callflow.store.outcome import Claimed, Lease
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 from tests.store.model import ModelCall
 
 TIMING = Timing(
@@ -54,8 +53,7 @@ class CallProtocol(RuleBasedStateMachine):
     def open(self) -> None:
         self.client.flushall()
         self.store = CallStore(Scripts(self.client), TIMING)
-        self.snapshots = Snapshots(self.client)
-        self.journal = Journal(self.client)
+        self.snapshots = CallReader(self.client)
         self.watched = Leases(Scripts(self.client), TIMING)
         self.model = ModelCall(TIMING.owed_ms, TIMING.rewake_ms)
         self.now = 1_700_000_000_000
@@ -226,13 +224,13 @@ class CallProtocol(RuleBasedStateMachine):
 
     @invariant()
     def every_turn_was_answered_once_and_by_the_hand_that_held_it(self) -> None:
-        committed = [e for e in self.journal.read(SID) if e.event == "committed"]
+        committed = [e for e in self.snapshots.journal(SID) if e.event == "committed"]
         assert {e.turn: e.fence for e in committed} == self.model.committed_by
         assert len(committed) == len(self.model.committed_by)
 
     @invariant()
     def a_refused_write_leaves_a_line_in_the_journal_and_nothing_else(self) -> None:
-        refused = [e for e in self.journal.read(SID) if e.event == "refused"]
+        refused = [e for e in self.snapshots.journal(SID) if e.event == "refused"]
         assert len(refused) == self.model.refused
 
     def teardown(self) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from callflow.errors import UnknownCall
 from callflow.store.outcome import Claimed, Lease
-from callflow.store.replies import RECENT, Replies
-from callflow.store.standing import Reply
+from callflow.store.replies import RECENT, Replies, ReplyProgress
 from tests.parts import SID, Parts
 
 
@@ -37,7 +36,7 @@ def test_a_reply_that_is_expected_is_told_and_need_not_be_read(
         with replies.expect(SID, 1) as expected:
             parts.store.commit(_heard(parts), 1, "Hello. 😀")
             parts.client.config_resetstat()
-            assert await expected.wait(5) == Reply("Hello. 😀", True)
+            assert await expected.wait(5) == ReplyProgress("Hello. 😀", True)
         assert "cmdstat_hmget" not in parts.client.info("commandstats")
 
     _listening(redis_url, story)
@@ -122,8 +121,8 @@ def test_the_end_of_the_call_ends_the_waiting(parts: Parts, redis_url: str) -> N
             assert reply is not None
             assert reply.over
             assert not reply.done
-            assert reply.standing is not None
-            assert reply.standing.handling == "human"
+            assert reply.status is not None
+            assert reply.status.handling == "human"
 
     _listening(redis_url, story)
 

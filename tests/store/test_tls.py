@@ -106,7 +106,7 @@ def _one_turn(url: str) -> None:
                         reply = await expected.wait(5)
                     assert reply is not None
                     assert reply.text == "Hello."
-                    assert (await replies.standing(sid)).answered == 1
+                    assert (await replies.status(sid)).answered == 1
 
         asyncio.run(story())
         assert len(parts.snapshots.active()) == 12

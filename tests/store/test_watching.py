@@ -16,7 +16,7 @@ from callflow.redis.scripts import connect
 from callflow.store.handovers import Step
 from callflow.store.keys import SHARDS, call_keys
 from callflow.store.outcome import Claimed, Lease
-from callflow.store.watching import ENDED_MS, FROM_THE_START, Sight, Watching
+from callflow.store.reader import ENDED_MS, FROM_THE_START, CallSummary, CallWatcher
 from tests.cluster import cluster
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
@@ -37,9 +37,9 @@ def what_is_seen(record: CallRecord) -> dict[str, object]:
     return {**fields, **told, "known": known(record)}
 
 
-def seen(watching: Watching, call_sid: str = SID) -> Sight:
+def seen(watching: CallWatcher, call_sid: str = SID) -> CallSummary:
     """The call as the next look finds it."""
-    return next(one for one in watching.look().sights if one.call_sid == call_sid)
+    return next(one for one in watching.look().calls if one.call_sid == call_sid)
 
 
 def claimed(parts: Parts, name: str) -> Lease:
@@ -120,7 +120,7 @@ def test_after_each_thing_that_happens_what_is_seen_is_what_stands_in_the_record
 ) -> None:
     with Parts.on(each_server.url) as parts:
         parts.store.open(SID, greeting="This is a machine.", site="tower", facts={"people": 1})
-        watching = Watching(parts.client)
+        watching = CallWatcher(parts.client)
         for what, happens in everything_that_happens(parts):
             before, raw = parts.record(), seen(watching).raw
             happens()
@@ -135,7 +135,7 @@ def test_after_each_thing_that_happens_what_is_seen_is_what_stands_in_the_record
 def test_a_call_in_which_nothing_has_happened_is_the_very_same_object(parts: Parts) -> None:
     parts.store.open(SID)
     parts.store.open("CA2")
-    watching = Watching(parts.client)
+    watching = CallWatcher(parts.client)
     first = seen(watching)
     for number in range(2 * SHARDS):
         parts.store.hear("CA2", number + 1, "word")
@@ -147,7 +147,7 @@ def test_what_is_changed_behind_the_scripts_is_seen_within_a_round_of_the_shards
     parts: Parts,
 ) -> None:
     parts.store.open(SID)
-    watching = Watching(parts.client)
+    watching = CallWatcher(parts.client)
     seen(watching)
     parts.client.hset(call_keys(SID).call, "site", '"mended"')
     assert "mended" in [seen(watching).site for _ in range(SHARDS)]
@@ -155,7 +155,7 @@ def test_what_is_changed_behind_the_scripts_is_seen_within_a_round_of_the_shards
 
 def test_what_is_written_without_a_line_in_the_journal_is_seen_at_once(parts: Parts) -> None:
     parts.store.open(SID)
-    watching = Watching(parts.client)
+    watching = CallWatcher(parts.client)
     seen(watching)
     for number in range(3):  # One look of them may be this shard's turn.
         more = ("site", f'"site {number}"', "updated_at", str(number))
@@ -165,7 +165,7 @@ def test_what_is_written_without_a_line_in_the_journal_is_seen_at_once(parts: Pa
 
 def test_a_sign_of_life_is_a_word_or_a_key_and_no_silence(parts: Parts) -> None:
     parts.store.open(SID, greeting="This is a machine.")
-    watching = Watching(parts.client)
+    watching = CallWatcher(parts.client)
     assert seen(watching).heard_at is None
     now_ms = parts.snapshots.now_ms()
     parts.store.hear(SID, 1, "stuck", now_ms=now_ms + 1)
@@ -176,28 +176,28 @@ def test_a_sign_of_life_is_a_word_or_a_key_and_no_silence(parts: Parts) -> None:
     sight = seen(watching)
     assert sight.heard_at == now_ms + 3
     assert waiting_since(sight) == now_ms + 1
-    assert sight.last_entry is not None
-    assert (sight.last_entry.turn, len(sight.conversation_thread)) == (4, 3)
+    last = sight.conversation_thread[-1]
+    assert (last.turn, len(sight.conversation_thread)) == (4, 3)
 
 
 def test_a_call_that_has_ended_stays_in_sight_for_a_while(parts: Parts) -> None:
     parts.store.open(SID)
     parts.store.end(SID, "hung_up")
     ended_at = parts.record().updated_at
-    watching = Watching(parts.client)
-    assert [one.outcome for one in watching.look(now_ms=ended_at + ENDED_MS).sights] == ["hung_up"]
-    assert watching.look(now_ms=ended_at + ENDED_MS + 1).sights == ()
+    watching = CallWatcher(parts.client)
+    assert [one.outcome for one in watching.look(now_ms=ended_at + ENDED_MS).calls] == ["hung_up"]
+    assert watching.look(now_ms=ended_at + ENDED_MS + 1).calls == ()
     late = watching.look(now_ms=ended_at + ENDED_MS + 1, ended_ms=ENDED_MS + 1)
-    assert [one.call_sid for one in late.sights] == [SID]
+    assert [one.call_sid for one in late.calls] == [SID]
 
 
 def test_calls_that_are_too_many_are_counted(parts: Parts) -> None:
     for number in range(4 * SHARDS):
         parts.store.open(f"CA{number}")
-    look = Watching(parts.client).look(limit=SHARDS)
-    assert len(look.sights) + look.hidden == 4 * SHARDS
-    assert 0 < len(look.sights) <= SHARDS
-    assert Watching(parts.client).look().hidden == 0
+    look = CallWatcher(parts.client).look(limit=SHARDS)
+    assert len(look.calls) + look.hidden == 4 * SHARDS
+    assert 0 < len(look.calls) <= SHARDS
+    assert CallWatcher(parts.client).look().hidden == 0
 
 
 def test_a_record_that_cannot_be_read_hides_no_other(parts: Parts) -> None:
@@ -206,44 +206,44 @@ def test_a_record_that_cannot_be_read_hides_no_other(parts: Parts) -> None:
     parts.store.open("CA3")
     parts.client.hset(call_keys(SID).call, "handling", '"a newer word"')
     parts.client.hdel(call_keys("CA3").call, "answered")
-    watching = Watching(parts.client)
+    watching = CallWatcher(parts.client)
     look = watching.look()
-    assert {one.call_sid for one in look.sights} == {"CA2", "CA3"}
+    assert {one.call_sid for one in look.calls} == {"CA2", "CA3"}
     assert look.unreadable == (SID,)
     assert watching.look().unreadable == (SID,)
     parts.client.hset(call_keys(SID).call, "handling", '"agent"')
     parts.client.hset(call_keys("CA3").call, "answered", "0")
-    assert len(watching.look().sights) == 3
+    assert len(watching.look().calls) == 3
 
 
 def test_an_index_without_its_record_is_no_call(parts: Parts) -> None:
     parts.store.open(SID)
     parts.client.delete(call_keys(SID).call)
-    assert Watching(parts.client).look().sights == ()
+    assert CallWatcher(parts.client).look().calls == ()
     parts.client.flushall()
 
 
 def test_journals_are_read_on_from_the_line_that_is_known(parts: Parts) -> None:
     parts.store.open(SID)
     parts.store.open("CA2")
-    watching = Watching(parts.client)
-    first = watching.entries({SID: FROM_THE_START, "CA2": FROM_THE_START})
+    watching = CallWatcher(parts.client)
+    first = watching.journal_lines({SID: FROM_THE_START, "CA2": FROM_THE_START})
     assert [one.event for _, one in first[SID]] == ["opened"]
     (line, _), *_ = first[SID]
     parts.store.hear(SID, 1, "stuck")
-    again = watching.entries({SID: line, "CA2": first["CA2"][-1][0]})
+    again = watching.journal_lines({SID: line, "CA2": first["CA2"][-1][0]})
     assert [one.event for _, one in again[SID]] == ["heard"]
     assert again["CA2"] == []
-    assert watching.entries({}) == {}
+    assert watching.journal_lines({}) == {}
 
 
 def test_one_look_asks_once_for_each_shard_however_many_calls_there_are(parts: Parts) -> None:
     for number in range(100):
         parts.store.open(f"CA{number}")
-    watching = Watching(parts.client)
+    watching = CallWatcher(parts.client)
     watching.look()
     parts.client.config_resetstat()
-    assert len(watching.look().sights) == 100
+    assert len(watching.look().calls) == 100
     stats = parts.client.info("commandstats")
     assert stats["cmdstat_evalsha"]["calls"] == SHARDS
     assert "cmdstat_hgetall" not in stats
@@ -254,14 +254,14 @@ def test_in_a_cluster_all_is_seen_as_on_one_server(clustered: Parts, parts: Part
         for number in range(40):
             where.store.open(f"CA{number}", now_ms=1_000 + number)
             where.store.hear(f"CA{number}", 1, "stuck", now_ms=2_000 + number)
-    watched = [Watching(where.client) for where in (clustered, parts)]
+    watched = [CallWatcher(where.client) for where in (clustered, parts)]
     looks = [
-        {one.call_sid: what_is_seen(one) for one in each.look(now_ms=3_000).sights}
+        {one.call_sid: what_is_seen(one) for one in each.look(now_ms=3_000).calls}
         for each in watched
     ]
     assert looks[0] == looks[1]
     assert len(looks[0]) == 40
-    lines = watched[0].entries(dict.fromkeys(looks[0], FROM_THE_START))
+    lines = watched[0].journal_lines(dict.fromkeys(looks[0], FROM_THE_START))
     assert [len(each) for each in lines.values()] == [2] * 40
 
 
@@ -272,20 +272,20 @@ def test_while_a_node_is_gone_the_calls_of_the_others_are_seen() -> None:
         sids = [f"CA{number}" for number in range(40)]
         for sid in sids:
             parts.store.open(sid)
-        watching = Watching(client)
+        watching = CallWatcher(client)
         assert not watching.look().blind
         own.servers[0].kill()
         theirs = {sid for sid in sids if own.owner_of(sid) != 0}
         look = watching.look()
-        assert {one.call_sid for one in look.sights} == theirs
+        assert {one.call_sid for one in look.calls} == theirs
         assert 0 < len(look.blind) < SHARDS
         assert look.failure is not None
-        lines = watching.entries(dict.fromkeys(sids, FROM_THE_START))
+        lines = watching.journal_lines(dict.fromkeys(sids, FROM_THE_START))
         assert lines.keys() == theirs
         own.servers[0].restart()
         wait_until(own.settled, "it never came back")
         wait_until(lambda: not watching.look().blind, "it was never looked at again")
-        assert len(watching.look().sights) == 40
+        assert len(watching.look().calls) == 40
         parts.close()
 
 
@@ -293,6 +293,6 @@ def test_a_line_of_a_journal_that_cannot_be_read_hides_no_other(parts: Parts) ->
     parts.store.open(SID)
     parts.client.xadd(call_keys(SID).journal, {"event": "of a newer release", "at": "soon"})
     parts.store.hear(SID, 1, "stuck")
-    watching = Watching(parts.client)
-    assert len(watching.look().sights) == 1
-    assert [one.event for _, one in watching.entries({SID: ""})[SID]] == ["opened", "heard"]
+    watching = CallWatcher(parts.client)
+    assert len(watching.look().calls) == 1
+    assert [one.event for _, one in watching.journal_lines({SID: ""})[SID]] == ["opened", "heard"]

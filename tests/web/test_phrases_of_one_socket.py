@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 
 from callflow.errors import StoreUnavailable
+from callflow.store.replies import CallStatus
 from callflow.store.sayings import Sayings
-from callflow.store.standing import Standing
 from callflow.web.by_socket import BySocket
 from callflow.web.desk import Desk
 from callflow.web.party import DUE_S, Party
@@ -43,7 +43,7 @@ class Line:
         self.spoken.aloud(text, time.monotonic())
 
     async def says(self) -> bool:
-        return await self.phrases.say(Standing.of(self.parts.record()))
+        return await self.phrases.say(CallStatus.of(self.parts.record()))
 
     async def breaks(self) -> None:
         self.phrases.stops()

@@ -11,9 +11,8 @@ import pytest
 
 from callflow.call import ladder
 from callflow.errors import StoreUnavailable
-from callflow.store.replies import Replies
+from callflow.store.replies import CallStatus, Replies
 from callflow.store.sayings import Sayings
-from callflow.store.standing import Standing
 from tests.acting import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import Exchange
 from tests.parts import SID, Parts
@@ -177,15 +176,15 @@ def test_a_turn_for_which_no_phrase_waits_asks_nothing_more_of_the_store(
     exchange: Exchange, ana: Dispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    kept = Replies.standing
+    kept = Replies.status
 
-    async def counted(self: Replies, call_sid: str) -> Standing:
+    async def counted(self: Replies, call_sid: str) -> CallStatus:
         asked.append(call_sid)
         return await kept(self, call_sid)
 
     line = exchange.line()
     line.arrives()
-    monkeypatch.setattr(Replies, "standing", counted)
+    monkeypatch.setattr(Replies, "status", counted)
     with exchange.worker(REPLY):
         assert line.says(1, "stuck").says == REPLY
         assert asked == []

@@ -18,8 +18,7 @@ from callflow.errors import StoreUnavailable
 from callflow.intake import Intake
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.redis.scripts import connect
-from callflow.store.replies import Replies
-from callflow.store.standing import Reply, Standing
+from callflow.store.replies import CallStatus, Replies, ReplyProgress
 from callflow.web import ending, session
 from callflow.web.session import Session
 from tests.exchange import RELAY, Exchange, Line, open_exchange
@@ -42,7 +41,7 @@ def test_words_that_come_while_the_record_cannot_be_read_are_answered(
 ) -> None:
     failed = Event()
 
-    async def look(self: Session, standing: Standing) -> None:
+    async def look(self: Session, standing: CallStatus) -> None:
         if not failed.is_set():
             failed.set()
             raise StoreUnavailable("a server", "it is being restarted")
@@ -67,7 +66,7 @@ def test_no_silence_is_heard_while_words_are_being_stored(
         assert go_on.wait(5)
         return hear(self, *args, **kwargs)
 
-    async def looked(self: Session, standing: Standing) -> None:
+    async def looked(self: Session, standing: CallStatus) -> None:
         looks.append(time.monotonic())
         await look(self, standing)
 
@@ -124,7 +123,7 @@ def test_a_server_that_falls_silent_while_a_caller_waits_makes_no_silence(
     looked = Event()
     read = Replies.read
 
-    async def noticed(self: Replies, call_sid: str, turn: int) -> Reply:
+    async def noticed(self: Replies, call_sid: str, turn: int) -> ReplyProgress:
         reply = await read(self, call_sid, turn)
         looked.set()
         return reply

@@ -29,8 +29,7 @@ from callflow.lab.demo.web import Line, WebProcesses
 from callflow.lab.server.leaks import keys_without_lifetime
 from callflow.lab.stack import LocalStack
 from callflow.settings import Settings, load
-from callflow.store.journal import Journal
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 from callflow.twilio.numbers import wanted
 
 READY_S: Final = 60.0
@@ -194,10 +193,10 @@ class Machine:
     def _testimony(self, crowd: Crowd, striker: Striker, began_at: float) -> Testimony:
         client = self.servers.client
         deadline = time.monotonic() + ENDED_S
-        while Snapshots(client).counts()["active"] and time.monotonic() < deadline:
+        while CallReader(client).counts()["active"] and time.monotonic() < deadline:
             time.sleep(0.1)
         callers = crowd.witnesses()
-        journals = Journal(client).read_all([one.call_sid for one in callers])
+        journals = CallReader(client).journals([one.call_sid for one in callers])
         return Testimony(
             conditions=Conditions(
                 seed=self.plan.seed,

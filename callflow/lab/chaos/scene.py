@@ -20,7 +20,7 @@ from callflow.lab.demo.web import WebProcesses
 from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.store.leases import Leases
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 
 LOOK_AGAIN_S: Final = 0.02
 
@@ -53,11 +53,11 @@ class Eyes:
 
     def active(self) -> list[CallRecord]:
         """The calls that are not complete."""
-        return Snapshots(self._servers.client).active()
+        return CallReader(self._servers.client).active()
 
     def record(self, call_sid: str) -> CallRecord | None:
         """One call."""
-        return Snapshots(self._servers.client).find(call_sid)
+        return CallReader(self._servers.client).find(call_sid)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from callflow.lab.carrier.caller import Behaviour
 from callflow.lab.carrier.carrier import Carrier
 from callflow.lab.carrier.report import CallReport
 from callflow.responder.phrases import generic
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 
 REFILL_S = 0.25
 
@@ -99,7 +99,7 @@ class Backlog:
     """Turns of other calls that wait in the queue for as long as the demo runs, so that takeovers
     must pass them. Nobody listens to their replies."""
 
-    def __init__(self, intake: Intake, snapshots: Snapshots, size: int) -> None:
+    def __init__(self, intake: Intake, snapshots: CallReader, size: int) -> None:
         self._intake = intake
         self._snapshots = snapshots
         self._size = size

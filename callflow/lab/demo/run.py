@@ -27,9 +27,8 @@ from callflow.lab.stack import LocalStack
 from callflow.redis.scripts import Client, Scripts, connect
 from callflow.settings import Settings
 from callflow.store.calls import CallStore
-from callflow.store.journal import Journal
 from callflow.store.leases import Leases
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 from callflow.twilio.numbers import wanted
 
 READY_S = 30.0
@@ -76,8 +75,7 @@ class Demo:
         scripts = Scripts(client)
         self._intake = Intake(CallStore(scripts, settings.timing))
         self._leases = Leases(scripts, settings.timing)
-        self._snapshots = Snapshots(client)
-        self._journal = Journal(client)
+        self._snapshots = CallReader(client)
         self._callers = crowd(plan.calls, plan.seed, over_s=min(8.0, plan.calls * 0.4))
         self._show = Show(self._callers, plan.kill, plan.turns)
         self._told: set[tuple[str, int]] = set()
@@ -166,7 +164,7 @@ class Demo:
             mark = (sid, record.fence)
             if record.attempts and record.assigned_worker and mark not in self._told:
                 self._told.add(mark)
-                claimed = [e for e in self._journal.read(sid) if e.event == "claimed"][-1]
+                claimed = [e for e in self._snapshots.journal(sid) if e.event == "claimed"][-1]
                 seconds = (claimed.at - self._last_strike_ms) / 1000
                 worker = record.assigned_worker.partition("@")[0]
                 self._watcher.on_event(self._show.resumed(sid, worker, max(0.0, seconds)))
@@ -176,7 +174,7 @@ class Demo:
         return judge(
             self._callers,
             self._snapshots.find_all(sids),
-            self._journal.read_all([*sids, *bystanders]),
+            self._snapshots.journals([*sids, *bystanders]),
             strikes,
             keys_without_lifetime(self._client),
             slack=EARSHOT_S * LETTERS_PER_S * self._plan.speed,

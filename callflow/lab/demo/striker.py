@@ -15,7 +15,7 @@ from callflow.lab.demo.plan import Kill
 from callflow.lab.demo.web import WebProcesses
 from callflow.lab.stack import LocalStack, StackProcess
 from callflow.store.leases import Leases
-from callflow.store.snapshot import Snapshots
+from callflow.store.reader import CallReader
 
 SPARE_AFTER_ATTEMPTS = 2
 """Calls whose turn has been hit so often are spared: three in a row are what `poison` tests are
@@ -45,7 +45,7 @@ class Striker:
     """Strikes every `every_s` seconds, but never the last worker that is ready."""
 
     stack: LocalStack
-    snapshots: Snapshots
+    snapshots: CallReader
     leases: Leases
     kill: Kill
     every_s: float

@@ -1,39 +1,148 @@
-"""All calls at a glance, for people who watch: what has not changed costs little to look at again.
+"""Reads calls: whole, one or many, with their journals; or all of them at a glance.
 
-One look is one pipelined request over the shards, however many calls there are. It reads what
-stands in the records, so it is right after whatever was lost on the way: no notification is needed.
+A record is kept as a hash whose fields are JSON values and a list for the thread; read together
+they are the JSON object that the customer drew. Whoever watches all calls reads the records, too,
+so they see what is right after whatever was lost on the way, and what has not changed costs little
+to look at again: one look is one pipelined request over the shards, however many calls there are.
+Nothing here changes anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from pydantic import PrivateAttr, ValidationError
 
 from callflow.call.history import JournalEntry
 from callflow.call.limits import OPEN_CALLS_MOST
-from callflow.call.record import CallRecord, ThreadEntry
-from callflow.errors import StoreError
+from callflow.call.record import CallRecord, Frozen
+from callflow.errors import StoreError, UnknownCall
 from callflow.redis.cluster import Cluster
 from callflow.redis.each import run_each
-from callflow.redis.scripts import Client, Invocation, Scripts, translated
+from callflow.redis.scripts import Client, Invocation, Scripts, address, translated
 from callflow.store.encoding import clock
 from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
 
-ENDED_MS = 15_000
+RecordT = TypeVar("RecordT", bound=Frozen)
+
+CLAIM_FIELD: Final = "claim"
+"""The one field of a record's hash that is no part of the record: which claim its fence is of."""
+
+ENDED_MS: Final = 15_000
 """For so long a call that has ended stays in sight, so that one sees how it ended."""
 
-FROM_THE_START = ""
+FROM_THE_START: Final = ""
 """In place of the id of a journal's line: before all of them."""
 
 
-class Sight(CallRecord):
+def from_fields(
+    model: type[RecordT], fields: Iterable[tuple[str, str | None]], thread: Sequence[str] = ()
+) -> RecordT:
+    """A record, or a part of one, out of fields of its hash and entries of its thread, all JSON.
+    Fields that are not there have their defaults. Raises ValidationError."""
+    members = [f'"{n}":{value}' for n, value in fields if value is not None and n != CLAIM_FIELD]
+    members.append(f'"conversation_thread":[{",".join(thread)}]')
+    return model.model_validate_json(f"{{{','.join(members)}}}")
+
+
+class CallReader:
+    """Whole records, one or many, as they are at this moment."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._where = address(client)
+
+    def now_ms(self) -> int:
+        """The server's clock, by which everything in a record is stamped."""
+        with translated(self._where):
+            seconds, micros = self._client.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    def find(self, call_sid: str) -> CallRecord | None:
+        """The record, or None when there is none (any more)."""
+        return self.find_all([call_sid]).get(call_sid)
+
+    def read(self, call_sid: str) -> CallRecord:
+        """The record. Raises UnknownCall when there is none (any more)."""
+        record = self.find(call_sid)
+        if record is None:
+            raise UnknownCall(call_sid)
+        return record
+
+    def find_all(self, call_sids: Sequence[str]) -> dict[str, CallRecord]:
+        """The records of those that exist, in one round trip and in the order asked for."""
+        if not call_sids:
+            return {}
+        with translated(self._where), self._client.pipeline(transaction=False) as pipe:
+            for call_sid in call_sids:
+                keys = call_keys(call_sid)
+                pipe.hgetall(keys.call)
+                pipe.lrange(keys.thread, 0, -1)
+            replies = iter(pipe.execute())
+        return {
+            call_sid: from_fields(CallRecord, fields.items(), thread)
+            for call_sid, fields, thread in zip(call_sids, replies, replies, strict=True)
+            if fields
+        }
+
+    def journal(self, call_sid: str) -> list[JournalEntry]:
+        """What happened to a call, oldest first; empty when there is no such call (any more)."""
+        return self.journals([call_sid])[call_sid]
+
+    def journals(self, call_sids: Sequence[str]) -> dict[str, list[JournalEntry]]:
+        """The journals of many calls in one round trip."""
+        if not call_sids:
+            return {}
+        with translated(self._where), self._client.pipeline(transaction=False) as pipe:
+            for call_sid in call_sids:
+                pipe.xrange(call_keys(call_sid).journal)
+            streams = pipe.execute()
+        return {
+            call_sid: [JournalEntry.model_validate(fields) for _, fields in stream]
+            for call_sid, stream in zip(call_sids, streams, strict=True)
+        }
+
+    def active(self, limit: int = 1000) -> list[CallRecord]:
+        """Calls that are not complete, the one that waits longest for anything first."""
+        return self._listed([shard.active for shard in ALL_SHARDS], limit)
+
+    def ended(self, limit: int = 1000) -> list[CallRecord]:
+        """Complete calls whose records can still be read, the newest end first."""
+        return self._listed([shard.ended for shard in ALL_SHARDS], limit, newest_first=True)
+
+    def counts(self) -> dict[str, int]:
+        """How many calls are active, held by a worker (`leased`), and owed and unclaimed."""
+        with translated(self._where), self._client.pipeline(transaction=False) as pipe:
+            for shard in ALL_SHARDS:
+                pipe.zcard(shard.active)
+                pipe.zcard(shard.leases)
+                pipe.zcard(shard.owed)
+            replies = pipe.execute()
+        return {
+            "active": sum(replies[0::3]),
+            "leased": sum(replies[1::3]),
+            "owed": sum(replies[2::3]),
+        }
+
+    def _listed(
+        self, indexes: Sequence[str], limit: int, *, newest_first: bool = False
+    ) -> list[CallRecord]:
+        with translated(self._where), self._client.pipeline(transaction=False) as pipe:
+            for index in indexes:
+                pipe.zrange(index, 0, limit - 1, desc=newest_first, withscores=True)
+            found = [entry for shard in pipe.execute() for entry in shard]
+        found.sort(key=lambda entry: entry[1], reverse=newest_first)
+        return list(self.find_all([call_sid for call_sid, _ in found[:limit]]).values())
+
+
+class CallSummary(CallRecord):
     """A call as people watch it: its record without its procedures and its conversation.
 
     `conversation_thread` has at most three entries: the last one, the last one in which the caller
     said a word or pressed a key, and the one that waits for a reply since. Whoever needs the
-    conversation reads the record (`Snapshots`). `journal_length` grows with each line.
+    conversation reads the record (`CallReader`). `journal_length` grows with each line.
     """
 
     journal_length: int = 0
@@ -46,21 +155,11 @@ class Sight(CallRecord):
         return self._raw
 
     @property
-    def last_entry(self) -> ThreadEntry | None:
-        """What was said last by anybody and is finished."""
-        return self.conversation_thread[-1] if self.conversation_thread else None
-
-    @property
     def heard_at(self) -> int | None:
         """When the caller last said a word or pressed a key (server clock, ms); None: never, or
         very long ago. Silence is a turn, and no sign of life."""
         said = (each for each in reversed(self.conversation_thread) if each.role == "caller")
         return next((each.at for each in said if each.text or each.digits), None)
-
-    @property
-    def draft_length(self) -> int:
-        """How many letters of an unfinished reply were sent to the caller."""
-        return 0 if self.draft is None else len(self.draft.text)
 
     @property
     def hurried(self) -> bool:
@@ -70,7 +169,7 @@ class Sight(CallRecord):
 
 _FIELDS = tuple(
     sorted(
-        Sight.model_fields.keys()
+        CallSummary.model_fields.keys()
         - {"call_sid", "conversation_thread", "journal_length", "retrieved_sop_chunks"}
         # Of no use to whoever watches many calls, and some of it is long.
         - {"acts", "cut", "notes", "sayings", "sent", "sop_step", "urgency_set"}
@@ -79,11 +178,11 @@ _FIELDS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CallsOverview:
     """What one look found. `now_ms` is the server's clock."""
 
     now_ms: int
-    sights: tuple[Sight, ...]
+    calls: tuple[CallSummary, ...]
     hidden: int = 0
     """active calls that were left out because there are too many"""
     blind: frozenset[int] = frozenset()
@@ -95,7 +194,7 @@ class Look:
     """why some shards are `blind`"""
 
 
-class Watching:
+class CallWatcher:
     """Looks at all calls, for one reader: threads must not share it.
 
     What it remembers of the last look saves work and nothing else; each shard in turn is looked at
@@ -105,9 +204,9 @@ class Watching:
     def __init__(self, client: Client) -> None:
         self._scripts = Scripts(client)
         self._client = client
-        self._last: tuple[dict[str, Sight], ...] = tuple({} for _ in ALL_SHARDS)
-        self._turn = 0
-        self._blurred: set[str] = set()
+        self._last: tuple[dict[str, CallSummary], ...] = tuple({} for _ in ALL_SHARDS)
+        self._fresh_shard = 0
+        self._unreadable_journals: set[str] = set()
         """calls with a line in the journal that cannot be read"""
 
     def look(
@@ -116,7 +215,7 @@ class Watching:
         *,
         ended_ms: int = ENDED_MS,
         now_ms: int | None = None,
-    ) -> Look:
+    ) -> CallsOverview:
         """All active calls, and those that ended in the last `ended_ms`. One round trip.
 
         A call in which nothing has changed since the last look is the very same object. Where one
@@ -124,7 +223,7 @@ class Watching:
         StoreUnavailable where nothing can be seen.
         """
         share = -(-limit // SHARDS)
-        self._turn = (self._turn + 1) % SHARDS
+        self._fresh_shard = (self._fresh_shard + 1) % SHARDS
         asked = []
         for number, shard in enumerate(ALL_SHARDS):
             arguments: list[str | int] = [share, ended_ms, shard.active.removesuffix("active")]
@@ -135,17 +234,17 @@ class Watching:
         unreadable = [
             sid for n, (*_, sids, changed) in seen.items() for sid in self._take(n, sids, changed)
         ]
-        self._blurred &= {sid for last in self._last for sid in last}
-        return Look(
+        self._unreadable_journals &= {sid for last in self._last for sid in last}
+        return CallsOverview(
             max(int(now) for now, *_ in seen.values()),
-            tuple(sight for n in seen for sight in self._last[n].values()),
+            tuple(one for n in seen for one in self._last[n].values()),
             hidden=sum(int(hidden) for _, hidden, *_ in seen.values()),
             blind=frozenset(range(SHARDS)) - seen.keys(),
-            unreadable=(*unreadable, *sorted(self._blurred)),
+            unreadable=(*unreadable, *sorted(self._unreadable_journals)),
             failure=next((one for one in told if isinstance(one, StoreError)), None),
         )
 
-    def entries(self, after: Mapping[str, str]) -> dict[str, list[tuple[str, JournalEntry]]]:
+    def journal_lines(self, after: Mapping[str, str]) -> dict[str, list[tuple[str, JournalEntry]]]:
         """The lines of each journal behind the one of that id (FROM_THE_START: all), with their
         ids, oldest first. One round trip. Where a node of a cluster is gone its calls are missing.
         A line that cannot be read is left out, and later looks name its call as unreadable.
@@ -174,11 +273,11 @@ class Watching:
             try:
                 yield line, JournalEntry.model_validate(fields)
             except ValidationError:
-                self._blurred.add(call_sid)
+                self._unreadable_journals.add(call_sid)
 
     def _stamps(self, number: int) -> list[str]:
         """What need not be told again of one shard."""
-        if number == self._turn:
+        if number == self._fresh_shard:
             return []
         return [word for sid, one in self._last[number].items() for word in (sid, one._stamp)]
 
@@ -191,12 +290,12 @@ class Watching:
                 before._stamp = stamp
                 continue
             try:
-                last[sid] = sight = Sight.model_validate_json(raw)
+                last[sid] = summary = CallSummary.model_validate_json(raw)
             except ValidationError:
                 unreadable.append(sid)
                 last.pop(sid, None)
             else:
-                sight._raw, sight._stamp = raw, stamp
+                summary._raw, summary._stamp = raw, stamp
         for sid in last.keys() - set(sids):
             del last[sid]
         return unreadable
