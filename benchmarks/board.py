@@ -34,7 +34,8 @@ from callflow.access.users_file import User, edit_users
 from callflow.call.role import Role
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess, free_port
-from callflow.redis.scripts import Client, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.store.calls import CallStore
 from callflow.store.keys import SHARDS

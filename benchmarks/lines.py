@@ -19,7 +19,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as connect_socket
 
 from benchmarks.waiting import wait_until
-from callflow.redis.scripts import Client
+from callflow.redis.client import Client
 from callflow.store.calls import CallStore
 from callflow.store.keys import ALL_SHARDS
 from callflow.store.outcome import Claimed, Commit, Lease, Note

@@ -29,7 +29,8 @@ from callflow.lab.demo.callers import FILLERS
 from callflow.lab.demo.web import Line, WebProcesses
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess
-from callflow.redis.scripts import Client, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Scripts
 from callflow.responder.phrases import generic
 from callflow.settings import load as settings
 from callflow.store.leases import Leases

@@ -24,7 +24,7 @@ from benchmarks import machine
 from benchmarks.waiting import wait_until
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 
 KINDS: dict[str, dict[str, str]] = {
     "words": {"CALLFLOW_RETRIEVAL": "lexical"},

@@ -20,7 +20,8 @@ from benchmarks.crowd import SAID
 from benchmarks.seed import watchdog as seed_watchdog
 from benchmarks.seed.document import Documents
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.store.calls import CallStore
 from callflow.store.keys import ALL_SHARDS, call_keys

@@ -42,7 +42,8 @@ from benchmarks.meter import tree_cpu_s
 from benchmarks.waiting import wait_until
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess, free_port
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.store.calls import CallStore
 

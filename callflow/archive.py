@@ -20,7 +20,8 @@ from callflow.call.deadline import Timing
 from callflow.errors import CallflowError, StoreError, StoreUnavailable
 from callflow.records.failure import RecordRefused
 from callflow.records.keeping import ERASED_TOGETHER, Keeping
-from callflow.redis.scripts import Client, Scripts
+from callflow.redis.client import Client
+from callflow.redis.scripts import Scripts
 from callflow.store.unarchived import Settled, Unarchived, WholeCall
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Client, connect
+from callflow.redis.client import Client, connect
 
 ACL = Path(__file__).parents[1] / "deploy" / "acl" / "callflow.acl"
 PASSWORD = secrets.token_hex(8)

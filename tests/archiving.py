@@ -7,7 +7,8 @@ from pathlib import Path
 from callflow.archive import Archive
 from callflow.records.complete import Complete
 from callflow.records.records import Records
-from callflow.redis.scripts import Client, Scripts
+from callflow.redis.client import Client
+from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Claimed
 from callflow.store.unarchived import Unarchived

@@ -14,11 +14,13 @@ import redis
 from redis.crc import key_slot
 
 from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
-from callflow.redis.slots import SLOTS
 from callflow.store.keys import call_keys
 from tests.waiting import wait_until
 
 MASTERS = 3
+
+SLOTS = 16_384
+"""In https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/."""
 
 TLS = 2
 _TLS_ALONE = ("tls-cluster yes", "tls-replication yes")

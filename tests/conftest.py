@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from callflow.celery import use_broker
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from tests.parts import Parts
 from tests.servers import KINDS, Servers, binary_of
 

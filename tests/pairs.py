@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from callflow.lab.chaos.endpoint import Endpoint
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Client, connect
+from callflow.redis.client import Client, connect
 from tests.waiting import wait_until
 
 OPTIONS = ("repl-diskless-sync-delay 0", "repl-backlog-size 16mb")

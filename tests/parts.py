@@ -15,7 +15,8 @@ from callflow.celery import TAKEOVER, TURNS
 from callflow.heartbeat import Heartbeat, worker_name
 from callflow.intake import Intake
 from callflow.procedures.protocols import Engine, Hit, Scored
-from callflow.redis.scripts import Client, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Scripts
 from callflow.responder.protocol import Piece, Responder
 from callflow.store.calls import CallStore
 from callflow.store.leases import Leases

@@ -12,7 +12,7 @@ from callflow.call.record import CallRecord
 from callflow.celery import CALLS, use_broker
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.settings import load
 from callflow.store.replies import Replies, ReplyProgress
 from tests.parts import Parts

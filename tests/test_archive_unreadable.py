@@ -11,7 +11,7 @@ from callflow.archive import Archive, Archivist, NotArchived
 from callflow.records.reading import Wanted, ls
 from callflow.records.records import Records
 from callflow.records.verifying import verify
-from callflow.redis.scripts import Client
+from callflow.redis.client import Client
 from callflow.store.keys import call_keys
 from tests.archiving import KEY, archive_into, archiving, one_call, url_in
 from tests.parts import Parts

@@ -21,7 +21,8 @@ from callflow import bootstrap, vitals
 from callflow.health.vitals import REMEMBERED_MS, SIGNS, UNTIL, Phase, RollCall, Vitals, VitalSigns
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.vitals import Pulse
 from tests.waiting import wait_until
 

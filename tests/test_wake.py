@@ -10,7 +10,7 @@ import pytest
 
 from callflow.celery import RUN_TURN, TAKEOVER, TURNS, Wake, app, use_broker, wake
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from tests.parts import SID, Parts
 
 BOUND_S = 3.0

@@ -12,7 +12,8 @@ from callflow.call.ladder import fresh
 from callflow.call.state import CallState
 from callflow.celery import CALLS
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.keys import EPOCH, SWEPT, call_keys
 from callflow.store.leases import Leases
 from callflow.store.outcome import Claimed, Lease

@@ -97,7 +97,7 @@ def test_a_pool_process_whose_turn_will_not_stop_ends_itself(
         import time
         from callflow import heartbeat
         from callflow.celery import use_broker
-        from callflow.redis.scripts import connect
+        from callflow.redis.client import connect
         from tests.parts import SID, Parts
 
         heartbeat.STUCK_AFTER_S = 0.3
@@ -135,7 +135,7 @@ def test_a_process_whose_heartbeat_dies_ends_itself_and_says_why(
     """Else it would take calls and lose each of them, for as long as it lives."""
     story = f"""
         import logging, time
-        from callflow.redis.scripts import connect
+        from callflow.redis.client import connect
         from tests.parts import Parts, Says
 
         logging.basicConfig()

@@ -18,7 +18,7 @@ import redis.asyncio
 
 from benchmarks.contestants import WORKERS, consuming
 from callflow.lab.stack import LocalStack
-from callflow.redis.scripts import connect as client_of
+from callflow.redis.client import connect as client_of
 
 DONE = "bare:done"
 """Pub/sub: the ticket of a task that has run."""

@@ -45,7 +45,8 @@ from callflow.access.sessions import (
 from callflow.access.users_file import Users, UsersError
 from callflow.call.role import Permission
 from callflow.errors import CallflowError, SettingsError, StoreError, StoreUnreplicated
-from callflow.redis.scripts import Replicas, Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Replicas, Scripts
 from callflow.settings import Settings
 from callflow.store.audit import Audit
 

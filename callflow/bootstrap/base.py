@@ -6,7 +6,7 @@ from functools import cache
 
 import callflow.settings
 from callflow.errors import SettingsError
-from callflow.redis.scripts import Client, connect
+from callflow.redis.client import Client, connect
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.twilio.rest import Telephone

@@ -9,8 +9,8 @@ from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import SettingsError, StoreError
 from callflow.health.check import Check, Grade
 from callflow.health.rounds import WATCHDOG_WAY_OUT
-from callflow.redis.queue_address import as_of_calls
-from callflow.redis.scripts import Client, address, connect, translated
+from callflow.redis.client import Client, address, connect, translated
+from callflow.redis.url import store_url_of_broker
 
 LONG_QUEUE = 1_000
 MANY_SWEEPS = 50
@@ -52,7 +52,7 @@ def waiting(url: str, queues: Sequence[str] = (*CALLS, WATCHDOG)) -> dict[str, i
 
 
 def _client(url: str) -> Client:
-    return connect(as_of_calls(url, bootstrap.settings().broker_service))
+    return connect(store_url_of_broker(url, bootstrap.settings().broker_service))
 
 
 def _lengths(client: Client, queues: Sequence[str]) -> dict[str, int]:

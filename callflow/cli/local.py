@@ -22,7 +22,7 @@ from callflow.errors import CallflowError, StoreUnavailable
 from callflow.health.server import refuse_unfit
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import FLOWER_AUTH, LocalStack, StackProcess
-from callflow.redis.scripts import address
+from callflow.redis.client import address
 
 FLOWER_USER = "operator"
 

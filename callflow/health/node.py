@@ -15,8 +15,9 @@ from callflow.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailab
 from callflow.health.vitals import Vitals, VitalSigns
 from callflow.health.workers import Staff, Trouble, troubles_of
 from callflow.health.writes import why_none
-from callflow.redis.queue_address import as_of_calls
-from callflow.redis.scripts import Client, Scripts, address, connect, translated
+from callflow.redis.client import Client, address, connect, translated
+from callflow.redis.scripts import Scripts
+from callflow.redis.url import store_url_of_broker
 
 TIMEOUT_S = 0.4
 """To connect, and for an answer: each is tried twice, and a health check has 3 s."""
@@ -33,7 +34,7 @@ def told_of(
     `broker_url` as kombu writes it; `service`: what Sentinels call the broker's primary.
     """
     try:
-        return NodeCheck(node, store_url, as_of_calls(broker_url, service)).judge()
+        return NodeCheck(node, store_url, store_url_of_broker(broker_url, service)).judge()
     except (StoreUnavailable, StoreReadOnly, StoreFull) as error:
         return True, f"{node} cannot be judged, and a restart would not help: {error}"
     except StoreError as error:

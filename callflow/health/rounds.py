@@ -11,7 +11,8 @@ from callflow.call.words import waiting_since
 from callflow.health.check import Check, Grade
 from callflow.health.vitals import Vitals, VitalSigns
 from callflow.health.workers import UNTAKEN_MS, Staff, Trouble, findings, troubles
-from callflow.redis.scripts import Scripts, translated
+from callflow.redis.client import translated
+from callflow.redis.scripts import Scripts
 from callflow.store.keys import ALL_SHARDS
 from callflow.store.leases import Leases
 from callflow.store.reader import CallReader

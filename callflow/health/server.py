@@ -12,13 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import redis
-
 from callflow.errors import StoreReadOnly, StoreUnfit
 from callflow.health.check import Check, Grade
 from callflow.health.writes import config, primary, section, writes
-from callflow.redis.cluster import nodes
-from callflow.redis.scripts import REPLICA_ROLES, address, translated
+from callflow.redis.client import REPLICA_ROLES, Client, address, nodes, translated
 
 OLDEST_VERSION = (6, 2)
 CLOCK_TOLERANCE_S = 1.0
@@ -26,7 +23,7 @@ NO_EVICTION = "noeviction"
 _BADNESS = (Grade.OK, Grade.UNKNOWN, Grade.WARNING, Grade.FAILURE)
 
 
-def refuse_unfit(client: redis.Redis) -> None:
+def refuse_unfit(client: Client) -> None:
     """Raise StoreUnfit for a server that evicts keys, and StoreReadOnly for a replica.
 
     What the server does not tell passes. To be asked before the first call is taken.
@@ -48,7 +45,7 @@ def refuse_unfit(client: redis.Redis) -> None:
 class Doctor:
     """Examines the server that holds the calls, or each master of a cluster."""
 
-    def __init__(self, client: redis.Redis, min_replicas: int = 0) -> None:
+    def __init__(self, client: Client, min_replicas: int = 0) -> None:
         """`min_replicas`: so many are waited for before anything is acknowledged."""
         self._client = client
         self._min_replicas = min_replicas
@@ -73,7 +70,7 @@ class Doctor:
             yield self._of_each(_persistence)
             yield self._of_each(_clock)
 
-    def _of_each(self, examine: Callable[[redis.Redis], Check]) -> Check:
+    def _of_each(self, examine: Callable[[Client], Check]) -> Check:
         """What was found at every node, as bad as at the worst of them."""
         found = [(address(node), examine(node)) for node in nodes(self._client)]
         _, worst = max(found, key=lambda one: _BADNESS.index(one[1].grade))
@@ -84,7 +81,7 @@ class Doctor:
         return Check(worst.name, worst.grade, sentence, worst.way_out)
 
 
-def _persistence(client: redis.Redis) -> Check:
+def _persistence(client: Client) -> Check:
     forbidden, append_only = config(client, "appendonly")
     if append_only is None:
         enabled = section(client, "persistence").get("aof_enabled")
@@ -106,7 +103,7 @@ def _persistence(client: redis.Redis) -> Check:
     )
 
 
-def _clock(client: redis.Redis) -> Check:
+def _clock(client: Client) -> Check:
     before = time.time()
     seconds, micros = client.time()
     ahead_s = seconds + micros / 1e6 - (before + time.time()) / 2
@@ -150,7 +147,7 @@ def _eviction(policy: str | None) -> Check:
     return Check("eviction", Grade.FAILURE, told, _EVICTION_WAY_OUT)
 
 
-def _policy(client: redis.Redis) -> str | None:
+def _policy(client: Client) -> str | None:
     """The eviction policy; None when the service does not tell."""
     _, told = config(client, "maxmemory-policy")
     return told or section(client, "memory").get("maxmemory_policy")

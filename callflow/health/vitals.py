@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from callflow.redis.scripts import Scripts, translated
+from callflow.redis.client import translated
+from callflow.redis.scripts import Scripts
 from callflow.store.keys import PREFIX
 
 SIGNS = f"{PREFIX}:{{vitals}}:signs"

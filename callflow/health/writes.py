@@ -9,12 +9,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import redis
-from redis.exceptions import ResponseError
-
 from callflow.health.check import Check, Grade
-from callflow.redis.cluster import nodes
-from callflow.redis.scripts import REPLICA_ROLES, address, translated
+from callflow.redis.client import REPLICA_ROLES, Client, ResponseError, address, nodes, translated
 
 LAG_MOST_S = 2
 """A replica says once a second how far it is."""
@@ -24,7 +20,7 @@ LOOKS = 3
 """Each replica has spoken between the first and the last of them."""
 
 
-def config(client: redis.Redis, name: str) -> tuple[bool, str | None]:
+def config(client: Client, name: str) -> tuple[bool, str | None]:
     """Whether CONFIG is forbidden, as on managed services, and what it says."""
     try:
         return False, client.config_get(name).get(name)
@@ -32,7 +28,7 @@ def config(client: redis.Redis, name: str) -> tuple[bool, str | None]:
         return True, None
 
 
-def section(client: redis.Redis, name: str) -> dict[str, Any]:
+def section(client: Client, name: str) -> dict[str, Any]:
     """A section of INFO; empty where that is forbidden."""
     try:
         found: dict[str, Any] = client.info(name)
@@ -41,7 +37,7 @@ def section(client: redis.Redis, name: str) -> dict[str, Any]:
     return found
 
 
-def why_none(client: redis.Redis) -> str | None:
+def why_none(client: Client) -> str | None:
     """Why the server, or a node of a cluster, takes no writes; None where nothing tells so.
 
     Raises StoreError where it cannot be asked.
@@ -54,7 +50,7 @@ def why_none(client: redis.Redis) -> str | None:
     return None
 
 
-def writes(node: redis.Redis) -> Check:
+def writes(node: Client) -> Check:
     """Whether this server takes writes."""
     told = [*_full(section(node, "memory")), *_disk(node), *_alone(node)]
     if not told:
@@ -82,7 +78,7 @@ def _full(memory: dict[str, Any]) -> _Told:
     return [(told, "give it more (maxmemory), or end calls; restarting workers is no help")]
 
 
-def _disk(node: redis.Redis) -> _Told:
+def _disk(node: Client) -> _Told:
     found = section(node, "persistence")
     told: _Told = []
     way_out = "make room on its disk, and see its log"
@@ -97,7 +93,7 @@ def _disk(node: redis.Redis) -> _Told:
     return told
 
 
-def _alone(node: redis.Redis) -> _Told:
+def _alone(node: Client) -> _Told:
     # Told only where the server itself wants some.
     good = section(node, "replication").get("min_slaves_good_slaves")
     if good is None:
@@ -114,7 +110,7 @@ def _alone(node: redis.Redis) -> _Told:
     ]
 
 
-def primary(node: redis.Redis, least: int) -> Check:
+def primary(node: Client, least: int) -> Check:
     """Whether it is a primary, and `least` replicas keep in step with it."""
     found = section(node, "replication")
     role = found.get("role")
@@ -143,7 +139,7 @@ def primary(node: redis.Redis, least: int) -> Check:
     )
 
 
-def _in_step(node: redis.Redis, found: dict[str, Any], least: int) -> int:
+def _in_step(node: Client, found: dict[str, Any], least: int) -> int:
     """How many replicas have all that had been written at the first look."""
     written = int(found.get("master_repl_offset", 0))
     for _ in range(LOOKS):

@@ -1,1 +1,1 @@
-"""Clients for one Redis endpoint, for Sentinels and for clusters, and the scripts they run."""
+"""Speaks to Redis: one server, a primary behind Sentinels, or a cluster; runs the Lua scripts."""

@@ -1,4 +1,4 @@
-"""Runs the Lua scripts, and is the border where Redis's errors become ours.
+"""Loads the Lua scripts and runs them.
 
 Each transition is one script in `lua/`, named after it. Clients retry, so a script may run twice
 for one request; every one of them is safe to run twice. `prelude.lua` stands before each.
@@ -8,52 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-import redis
-import redis.asyncio
-from redis.backoff import ExponentialWithJitterBackoff
-from redis.exceptions import (
-    ConnectionError as RedisConnectionError,
-)
-from redis.exceptions import (
-    MovedError,
-    NoScriptError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisError,
-)
-from redis.exceptions import (
-    TimeoutError as RedisTimeoutError,
-)
-from redis.retry import Retry
+from redis.exceptions import NoScriptError
 
-from callflow.errors import SettingsError, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from callflow.redis import sentinel
-from callflow.redis.cluster import Cluster
-from callflow.redis.cluster_async import AsyncCluster
-from callflow.redis.link import CONNECTIONS, LOST, Asked, Link, not_now, read_only
-from callflow.redis.parameters import refuse_unknown
-from callflow.redis.slots import is_cluster
-
-CONNECT_TIMEOUT_S = 1.0
-"""Within a region a connection takes milliseconds; a second means a host that is not there."""
-
-ANSWER_TIMEOUT_S = 2.0
-"""A script takes well under a millisecond. redis-py's own five seconds, ten times over, kept a
-half-open link waiting for 58.8 s; two seconds, twice, leave a caller's turn its four."""
-
-RETRIES = 1
+from callflow.errors import StoreError, StoreReadOnly, StoreUnavailable
+from callflow.redis.client import Client, address, translated
+from callflow.redis.cluster import SETTLE_MANY_S, Cluster
+from callflow.redis.connection import Command, ThreadConnection
 
 PAUSE_S = 0.1
 """Between two tries of somebody who is patient: a failover takes seconds."""
-
-Client = redis.Redis
-"""What the rest of callflow calls a connection to the server, without importing redis."""
 
 
 class Invocation(NamedTuple):
@@ -95,123 +63,6 @@ def source(script: str) -> tuple[str, str]:
     return text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def connect(
-    url: str,
-    *,
-    connect_timeout_s: float = CONNECT_TIMEOUT_S,
-    answer_timeout_s: float = ANSWER_TIMEOUT_S,
-) -> redis.Redis:
-    """A client for `url` that connects on first use, and whose waits all have an end.
-
-    One question takes at most two answers and one connection: a server that has gone without a
-    word is given up after one, and what is behind its address by then gets the other.
-    Raises SettingsError for what is no address, and for a parameter in it that is unknown.
-    """
-    options: dict[str, Any] = {
-        "decode_responses": True,
-        "protocol": 2,
-        "driver_info": None,
-        "socket_connect_timeout": connect_timeout_s,
-        "socket_timeout": answer_timeout_s,
-        "socket_keepalive": True,
-        "health_check_interval": 10,
-        "retry": Retry(ExponentialWithJitterBackoff(cap=0.2, base=0.02), RETRIES),
-        # Who is told that its server is read-only finds the new primary on a new connection.
-        "retry_on_error": [RedisConnectionError, RedisTimeoutError, ReadOnlyError],
-    }
-    with _told_in_our_words():
-        refuse_unknown(url)
-        if is_cluster(url):
-            return Cluster(url, options)
-        if sentinel.is_sentinel(url):
-            return redis.Redis(
-                connection_pool=redis.ConnectionPool(**sentinel.pool_options(url, options))
-            )
-        scheme = url.partition("://")[0]
-        if scheme == "unix":
-            del options["socket_keepalive"]  # There is no network in between.
-        kind = CONNECTIONS.get(scheme)
-        return redis.Redis.from_url(url, **options, **({"connection_class": kind} if kind else {}))
-
-
-def connect_async(
-    url: str,
-    *,
-    connect_timeout_s: float = CONNECT_TIMEOUT_S,
-    answer_timeout_s: float = ANSWER_TIMEOUT_S,
-) -> redis.asyncio.Redis:
-    """The same for an event loop. Raises SettingsError."""
-    options: dict[str, Any] = {
-        "decode_responses": True,
-        "protocol": 2,
-        "driver_info": None,
-        "socket_connect_timeout": connect_timeout_s,
-        "socket_timeout": answer_timeout_s,
-        "retry": redis.asyncio.retry.Retry(
-            ExponentialWithJitterBackoff(cap=0.2, base=0.02), RETRIES
-        ),
-    }
-    with _told_in_our_words():
-        refuse_unknown(url)
-        if is_cluster(url):
-            return AsyncCluster(url, options)
-        if sentinel.is_sentinel(url):
-            pool = sentinel.pool_options(url, options, blocking=False)
-            return redis.asyncio.Redis(connection_pool=redis.asyncio.ConnectionPool(**pool))
-        return redis.asyncio.Redis.from_url(url, **options)
-
-
-@contextmanager
-def _told_in_our_words() -> Iterator[None]:
-    try:
-        yield
-    except ValueError:
-        # The text of the error may hold a part of the password: it is left out.
-        raise SettingsError(
-            "CALLFLOW_REDIS_URL",
-            "is no address of a Redis server: write redis://:password@host:6379/0 (or rediss://… "
-            f"or unix://…), or {sentinel.FORM}, or redis+cluster://:password@host:6379,host2:6379, "
-            "with special characters of the password percent-encoded",
-        ) from None
-
-
-REPLICA_ROLES = ("slave", "replica")
-"""What INFO calls a server that follows another one."""
-
-
-def address(client: redis.Redis | redis.asyncio.Redis) -> str:
-    """Where `client` connects to, without its password: `host:port/db` or a socket's path."""
-    kwargs = client.connection_pool.connection_kwargs
-    if path := kwargs.get("path"):
-        return str(path)
-    if sentinels := kwargs.get("sentinels"):
-        return f"{sentinels}/{kwargs.get('db', 0)}"
-    return f"{kwargs.get('host')}:{kwargs.get('port')}/{kwargs.get('db', 0)}"
-
-
-@contextmanager
-def translated(where: str) -> Iterator[None]:
-    """Raise our own errors for Redis's: the border is crossed here and nowhere else."""
-    try:
-        yield
-    except OutOfMemoryError as error:
-        raise StoreFull(where) from error
-    except LOST as error:
-        raise StoreUnavailable(where, str(error)) from error
-    except MovedError as error:
-        raise StoreError(
-            f"the Redis server at {where} is one node of a cluster and holds a part of the calls: "
-            "write redis+cluster://… (or rediss+cluster://…) in CALLFLOW_REDIS_URL"
-        ) from error
-    except RedisError as error:
-        # An error inside a script arrives as a plain ResponseError with the cause in its text.
-        if read_only(error):
-            raise StoreReadOnly(where) from error
-        if not_now(error):
-            raise StoreUnavailable(where, str(error)) from error
-        raise StoreError(f"the Redis server at {where} refused: {error}") from error
-
-
 class Scripts:
     """Runs scripts through one client; threads may share it, forked children may inherit it.
 
@@ -221,14 +72,16 @@ class Scripts:
     """
 
     def __init__(
-        self, client: redis.Redis, *, replicas: Replicas = NO_REPLICAS, patience_s: float = 0.0
+        self, client: Client, *, replicas: Replicas = NO_REPLICAS, patience_s: float = 0.0
     ) -> None:
         self.client = client
         self.where = address(client)
         self.replicas = replicas
         self._patience_s = patience_s
-        self._ask_all: Callable[[Sequence[Asked]], list[Any]] = (
-            client.ask_all if isinstance(client, Cluster) else Link(client).ask_all
+        self._exchange: Callable[[Sequence[Command]], list[Any]] = (
+            client.exchange
+            if isinstance(client, Cluster)
+            else ThreadConnection(client.connection_pool).exchange
         )
 
     def run(self, script: str, keys: Sequence[str], args: Sequence[str | int]) -> Any:
@@ -267,10 +120,10 @@ class Scripts:
         self, script: str, keys: Sequence[str], args: Sequence[str | int], then: tuple[Any, ...]
     ) -> list[Any]:
         text, sha = source(script)
-        after: list[Asked] = [(then, {})] if then else []
-        answers = self._ask_all([(("EVALSHA", sha, len(keys), *keys, *args), {}), *after])
+        after: list[Command] = [(then, {})] if then else []
+        answers = self._exchange([(("EVALSHA", sha, len(keys), *keys, *args), {}), *after])
         if isinstance(answers[0], NoScriptError):
-            answers = self._ask_all([(("EVAL", text, len(keys), *keys, *args), {}), *after])
+            answers = self._exchange([(("EVAL", text, len(keys), *keys, *args), {}), *after])
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
@@ -297,3 +150,43 @@ class Scripts:
                 else:
                     pipe.eval(text, len(one.keys), *one.keys, *one.args)
             return pipe.execute()
+
+    def run_on_all_shards(self, invocations: Sequence[Invocation]) -> list[Any]:
+        """As `run_all`; but what a node of a cluster could not do is a StoreError in its place, and
+        stops no other node.
+
+        Raises StoreUnavailable where there is one server, and where no script could be run at all.
+        """
+        client = self.client
+        if not isinstance(client, Cluster):
+            return self.run_all(invocations)
+        with translated(self.where):
+            answers = client.exchange(
+                [_command(one) for one in invocations], settle_s=SETTLE_MANY_S
+            )
+            unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+            # These alone: other nodes have run theirs, and what a sweep is given it is given once.
+            in_full = [_command(invocations[n], in_full=True) for n in unknown]
+            again = client.exchange(in_full, settle_s=SETTLE_MANY_S) if unknown else []
+            for n, answer in zip(unknown, again, strict=True):
+                answers[n] = answer
+        ours = [self._translated(answer) for answer in answers]
+        if ours and all(isinstance(one, StoreError) for one in ours):
+            raise ours[0]
+        return ours
+
+    def _translated(self, answer: Any) -> Any:
+        if not isinstance(answer, Exception):
+            return answer
+        try:
+            with translated(self.where):
+                raise answer
+        except StoreError as error:
+            return error
+
+
+def _command(one: Invocation, *, in_full: bool = False) -> Command:
+    """By its name; `in_full` to a node that has not run the script yet."""
+    text, sha = source(one.script)
+    name = ("EVAL", text) if in_full else ("EVALSHA", sha)
+    return (*name, len(one.keys), *one.keys, *one.args), {}

@@ -25,8 +25,14 @@ from pydantic import (
 from callflow.call.deadline import Timing
 from callflow.call.limits import FRAMES_PER_S_MOST, OPEN_CALLS_MOST, THREAD_MOST_ENTRIES
 from callflow.errors import SettingsError, did_you_mean
-from callflow.redis.queue_address import refuse_broken
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
+from callflow.redis.url import (
+    BROKER_SCHEMES,
+    STORE_SCHEMES,
+    check_broker_url,
+    is_cluster,
+    is_sentinel,
+)
 from callflow.settings.people import PeopleSettings
 
 PREFIX = "CALLFLOW_"
@@ -37,13 +43,6 @@ SCRIPT_S = 1.0
 """What is left of a turn for the procedure's script when every model has failed."""
 
 _MODEL = re.compile(r"(openai|anthropic|bedrock):\S+")
-
-CLUSTER_SCHEMES = ("redis+cluster", "rediss+cluster")
-SENTINEL_SCHEMES = ("redis+sentinel", "rediss+sentinel")
-"""A primary that Sentinels know: `redis+sentinel://:password@host:26379,host2:26379/service/0`."""
-STATE_SCHEMES = ("redis", "rediss", "unix", *SENTINEL_SCHEMES, *CLUSTER_SCHEMES)
-QUEUE_SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
-"""What kombu calls them; it has no transport for a cluster."""
 
 
 class Settings(PeopleSettings):
@@ -186,14 +185,14 @@ class Settings(PeopleSettings):
     def _some_servers_need_a_broker_beside_them(self) -> Settings:
         if self.redis_url is None or self.broker_url is not None:
             return self
-        if self.redis_url.startswith(tuple(f"{scheme}://" for scheme in SENTINEL_SCHEMES)):
+        if is_sentinel(self.redis_url):
             raise ValueError(
                 "CALLFLOW_BROKER_URL is not set, and CALLFLOW_REDIS_URL names Sentinels: write "
                 "where Celery's messages are as kombu does, sentinel://:password@host:26379 (one "
                 "after the other, with semicolons between them), or name a server of their own "
                 "(redis://…; a small one will do, since nothing is lost with it)"
             )
-        if self.redis_url.startswith(tuple(f"{scheme}://" for scheme in CLUSTER_SCHEMES)):
+        if is_cluster(self.redis_url):
             raise ValueError(
                 "CALLFLOW_BROKER_URL is not set, and CALLFLOW_REDIS_URL names a cluster, in which "
                 "Celery's messages cannot live: name a server of their own for them (redis://…; a "
@@ -204,14 +203,14 @@ class Settings(PeopleSettings):
     @field_validator("redis_url", "broker_url")
     @classmethod
     def _names_a_redis_server(cls, url: str | None, info: ValidationInfo) -> str | None:
-        schemes = STATE_SCHEMES if info.field_name == "redis_url" else QUEUE_SCHEMES
+        schemes = STORE_SCHEMES if info.field_name == "redis_url" else BROKER_SCHEMES
         if url is not None and not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
             raise ValueError(
                 "is no address of a Redis server: it begins with "
                 + ", ".join(f"{scheme}://" for scheme in schemes)
             )
         if url is not None and info.field_name == "broker_url":
-            refuse_broken(url)
+            check_broker_url(url)
         elif url is not None:
             connect(url)  # Nothing is asked yet, but it is refused before what else is missing.
         return url

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from callflow.redis.scripts import Scripts, translated
+from callflow.redis.client import translated
+from callflow.redis.scripts import Scripts
 from callflow.store.encoding import clock
 from callflow.store.keys import PREFIX, call_keys
 

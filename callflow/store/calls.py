@@ -15,7 +15,6 @@ from pydantic import TypeAdapter
 from callflow.call.record import CallRecord, SopChunk
 from callflow.call.state import Event, moves_row
 from callflow.errors import StoreError
-from callflow.redis.each import run_each
 from callflow.redis.scripts import Invocation
 from callflow.store.encoding import (
     as_json,
@@ -77,7 +76,7 @@ class CallStore(Lines):
             )
             for lease, keys in ((lease, call_keys(lease.call_sid)) for lease in leases)
         ]
-        told = run_each(self._scripts, beats)
+        told = self._scripts.run_on_all_shards(beats)
         return [one if isinstance(one, StoreError) else Beat(one[0]) for one in told]
 
     def note_understood(

@@ -14,7 +14,8 @@ from callflow.call.ladder import fresh
 from callflow.call.record import Alert, Frozen, Handling
 from callflow.call.state import CallState, Event, moves_row
 from callflow.errors import UnknownCall
-from callflow.redis.scripts import Scripts, translated
+from callflow.redis.client import translated
+from callflow.redis.scripts import Scripts
 from callflow.store.encoding import BY_AGENT, BY_HUMAN, alert, as_json, clock, fresh_alert
 from callflow.store.keys import SAID_CHANNEL, call_keys
 from callflow.store.outcome import Ladder, Lease, Pass, Resume

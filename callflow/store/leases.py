@@ -19,15 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
-
 from callflow.call.deadline import Timing
 from callflow.call.urgency import Urgency
 from callflow.errors import StoreError
-from callflow.redis.cluster import Cluster, nodes
-from callflow.redis.each import run_each
-from callflow.redis.scripts import Invocation, Scripts, translated
+from callflow.redis.client import CONNECTION_ERRORS, nodes, translated
+from callflow.redis.cluster import Cluster
+from callflow.redis.scripts import Invocation, Scripts
 from callflow.store.encoding import waits_as
 from callflow.store.keys import ALL_SHARDS, EPOCH, SWEPT, call_keys, presence_channel
 
@@ -145,8 +142,7 @@ class Leases:
             RING_REWAKE_MS,
             "" if now_ms is None else str(now_ms),
         )
-        told = run_each(
-            self._scripts,
+        told = self._scripts.run_on_all_shards(
             [
                 Invocation("sweep", (shard.leases, shard.owed, shard.active, shard.rings), args)
                 for shard in ALL_SHARDS
@@ -184,7 +180,7 @@ class Leases:
         # Where a node has just gone the deadline stands: the next sweep finds it.
         replies = [
             (sid, reply)
-            for sid, reply in zip(call_sids, run_each(self._scripts, asked), strict=True)
+            for sid, reply in zip(call_sids, self._scripts.run_on_all_shards(asked), strict=True)
             if not isinstance(reply, StoreError)
         ]
         woken = [
@@ -260,7 +256,7 @@ class Leases:
         with translated(self._scripts.where):
             try:
                 life, age_ms = self._life()
-            except (RedisConnectionError, RedisTimeoutError):
+            except CONNECTION_ERRORS:
                 # Whoever is present at a node that is gone may be with us again in a moment.
                 return False
             known_life, _, since = str(self._client.get(EPOCH) or "").rpartition(" ")

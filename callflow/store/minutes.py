@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from callflow.redis.scripts import Client, address, translated
+from callflow.redis.client import Client, address, translated
 from callflow.store.keys import PREFIX
 
 REMEMBERED_S = 3_600

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import time
 
-import redis
-from redis.client import PubSub
-from redis.exceptions import ConnectionError as RedisConnectionError
-
-from callflow.redis.cluster import home
-from callflow.redis.scripts import REPLICA_ROLES, address, translated
+from callflow.redis.client import (
+    REPLICA_ROLES,
+    Client,
+    PubSub,
+    RedisConnectionError,
+    RedisError,
+    address,
+    owner,
+    translated,
+)
 from callflow.store.keys import presence_channel
 
 LOOK_EVERY_S = 1.0
@@ -24,12 +28,12 @@ proves nothing after a failover."""
 class Presence:
     """One process's line to the server. Use it from one thread only."""
 
-    def __init__(self, client: redis.Redis, worker: str) -> None:
+    def __init__(self, client: Client, worker: str) -> None:
         self._client = client
         self._where = address(client)
         self._channel = presence_channel(worker)
         self._line: PubSub | None = None
-        self._server: redis.Redis | None = None
+        self._server: Client | None = None
         self._seen_at = 0.0
 
     def keep(self) -> None:
@@ -39,7 +43,7 @@ class Presence:
         """
         with translated(self._where):
             try:
-                server = home(self._client, self._channel)
+                server = owner(self._client, self._channel)
                 if server is not self._server:
                     self.close()
                 if self._line is None:
@@ -52,11 +56,11 @@ class Presence:
                 while self._line.get_message(timeout=0) is not None:
                     """Nothing is ever said on this channel but confirmations: drain them."""
                 self._be_seen(server)
-            except redis.RedisError:
+            except RedisError:
                 self.close()
                 raise
 
-    def _be_seen(self, server: redis.Redis) -> None:
+    def _be_seen(self, server: Client) -> None:
         """A primary that was demoted keeps its connections: there nobody asks who is present."""
         if time.monotonic() - self._seen_at < LOOK_EVERY_S:
             return

@@ -9,7 +9,6 @@ that were given out are kept in an index of their own, and a lost one is given o
 from __future__ import annotations
 
 from callflow.errors import StoreError
-from callflow.redis.each import run_each
 from callflow.redis.scripts import Invocation, Scripts
 from callflow.store.encoding import clock
 from callflow.store.keys import ALL_SHARDS
@@ -31,5 +30,5 @@ class QuietLines:
         `quiet_ms`. What a node of a cluster that is gone does not tell is told later."""
         args = (self._quiet_ms, MOST_OF_A_SHARD, clock(now_ms))
         asked = [Invocation("quiet", (shard.active, shard.asked), args) for shard in ALL_SHARDS]
-        told = run_each(self._scripts, asked)
+        told = self._scripts.run_on_all_shards(asked)
         return [sid for found in told if not isinstance(found, StoreError) for sid in found]

@@ -19,9 +19,9 @@ from callflow.call.history import JournalEntry
 from callflow.call.limits import OPEN_CALLS_MOST
 from callflow.call.record import CallRecord, Frozen
 from callflow.errors import StoreError, UnknownCall
+from callflow.redis.client import Client, address, translated
 from callflow.redis.cluster import Cluster
-from callflow.redis.each import run_each
-from callflow.redis.scripts import Client, Invocation, Scripts, address, translated
+from callflow.redis.scripts import Invocation, Scripts
 from callflow.store.encoding import clock
 from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
 
@@ -229,7 +229,7 @@ class CallWatcher:
             arguments: list[str | int] = [share, ended_ms, shard.active.removesuffix("active")]
             arguments += [clock(now_ms), len(_FIELDS), *_FIELDS, *self._stamps(number)]
             asked.append(Invocation("look", (shard.active, shard.ended), tuple(arguments)))
-        told = run_each(self._scripts, asked)
+        told = self._scripts.run_on_all_shards(asked)
         seen = {n: one for n, one in enumerate(told) if not isinstance(one, StoreError)}
         unreadable = [
             sid for n, (*_, sids, changed) in seen.items() for sid in self._take(n, sids, changed)

@@ -16,13 +16,18 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import redis.asyncio
-from redis.exceptions import RedisError
-
 from callflow.call.record import Alert, CallRecord, Draft, Frozen, Handling, Saying, ThreadEntry
 from callflow.call.state import CallState
 from callflow.errors import UnknownCall
-from callflow.redis.scripts import CONNECT_TIMEOUT_S, address, connect_async, translated
+from callflow.redis.client import (
+    CONNECT_TIMEOUT_S,
+    AsyncClient,
+    RedisError,
+    address,
+    connect_async,
+    subscription,
+    translated,
+)
 from callflow.store.keys import SAID_CHANNEL, call_keys
 from callflow.store.reader import from_fields
 
@@ -127,7 +132,7 @@ class _Waiter:
 class Replies:
     """Create it inside a running event loop with `Replies.listening(url)`."""
 
-    def __init__(self, client: redis.asyncio.Redis) -> None:
+    def __init__(self, client: AsyncClient) -> None:
         self._client = client
         self._where = address(client)
         self._waiters: defaultdict[str, set[_Waiter]] = defaultdict(set)
@@ -224,7 +229,7 @@ class Replies:
         """Hand notifications on for ever; a lost connection costs only notifications."""
         while True:
             with suppress(RedisError):
-                async with self._client.pubsub() as channel:
+                async with await subscription(self._client) as channel:
                     await channel.subscribe(SAID_CHANNEL)
                     unheard = 0
                     while unheard <= UNHEARD_MOST:

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any
 
 from callflow.errors import StoreError
-from callflow.redis.each import run_each
-from callflow.redis.scripts import Invocation, Scripts, translated
+from callflow.redis.client import translated
+from callflow.redis.scripts import Invocation, Scripts
 from callflow.store.audit import audit_key
 from callflow.store.encoding import clock
 from callflow.store.keys import ALL_SHARDS, ARCHIVED, call_keys
@@ -98,7 +98,7 @@ class Unarchived:
         asked = [
             Invocation("unarchived", (one.unarchived, one.archived), args) for one in ALL_SHARDS
         ]
-        told = run_each(self._scripts, asked)
+        told = self._scripts.run_on_all_shards(asked)
         found = [one for one in told if not isinstance(one, StoreError)]
         now = int(found[0][0])
         ends = sorted(

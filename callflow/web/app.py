@@ -29,7 +29,8 @@ from callflow.health.staffed import staffed
 from callflow.health.vitals import Vitals
 from callflow.intake import Intake
 from callflow.language.danger import dangers
-from callflow.redis.scripts import Replicas, Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Replicas, Scripts
 from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites

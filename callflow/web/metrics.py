@@ -25,7 +25,8 @@ from callflow.metrics.metrics import Metrics
 from callflow.metrics.survey import EVERY_S, Survey
 from callflow.metrics.teller import Teller
 from callflow.records.failure import RecordsError
-from callflow.redis.scripts import Client, Scripts
+from callflow.redis.client import Client
+from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.store.minutes import Minutes

@@ -12,7 +12,7 @@ from callflow.board.actions import ACTS
 from callflow.call import acts
 from callflow.call.disposition import Disposition
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.keys import call_keys
 from tests.acting import TELEPHONE, Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import Exchange

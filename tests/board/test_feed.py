@@ -18,7 +18,7 @@ from callflow.board.news import STALE_MS, News
 from callflow.board.reader import Reader, Seen
 from callflow.health.staffed import Staffed
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.keys import SHARDS
 from callflow.store.reader import ENDED_MS, CallsOverview, CallWatcher
 from tests.boards import AT, seen, shown

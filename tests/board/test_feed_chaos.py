@@ -12,7 +12,7 @@ from callflow.board.feed import Feed
 from callflow.board.news import News
 from callflow.board.reader import Reader
 from callflow.health.staffed import Staffed
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.reader import CallWatcher
 from tests.cluster import cluster
 from tests.parts import Parts

@@ -18,7 +18,8 @@ from callflow.access.users_file import User, edit_users
 from callflow.call.role import Role
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess, free_port
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
 

@@ -14,7 +14,8 @@ from callflow.access.passwords import hashed
 from callflow.access.sessions import Lifetimes, Person, Sessions, SessionUser, hash_token, new_token
 from callflow.access.users_file import edit_users
 from callflow.call.role import Role
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
 from tests.desk import (
     FAR,

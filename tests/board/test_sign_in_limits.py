@@ -13,7 +13,8 @@ from starlette.requests import Request
 from callflow.access import passwords
 from callflow.access.http import BoardOrigin
 from callflow.access.sessions import Allowed, Limits, Sessions, SignInAttempts
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
 from tests.desk import Desk, desk, password_of, sign_in_as, write_users
 

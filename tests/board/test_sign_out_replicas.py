@@ -9,7 +9,8 @@ import pytest
 
 from callflow.access.sessions import Sessions
 from callflow.errors import StoreUnreplicated
-from callflow.redis.scripts import Replicas, Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Replicas, Scripts
 from tests.desk import Desk, csrf_of, desk, post, session_cookie, sign_in_as, write_users
 from tests.pairs import Pair, pair_of_servers
 

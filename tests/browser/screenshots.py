@@ -12,7 +12,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from callflow.celery import use_broker
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from tests.browser.conftest import CHROMIUM, Board, open_board
 from tests.browser.staff import staffed
 from tests.parts import Parts

@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import StoreError
 from callflow.health.vitals import Vitals, VitalSigns
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.leases import Leases
 from tests.parts import TIMING
 

@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from callflow.lab.stack import free_port
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.reader import CallReader
 from tests.browser.scene import SITES
 from tests.browser.truth import State, between, could_be_last, states

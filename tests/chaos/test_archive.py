@@ -18,7 +18,7 @@ import pytest
 from callflow.records.reading import Wanted, find, ls
 from callflow.records.records import Records
 from callflow.records.verifying import verify
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.keys import call_keys
 from callflow.store.leases import UNDERSTUDY_AFTER_MS
 from callflow.store.unarchived import MISSED_AFTER_MS
@@ -38,7 +38,7 @@ import os, signal, sys
 from redis.connection import Connection
 from sqlalchemy import event
 from callflow.records.records import Records
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from tests.archiving import KEY, archive_into
 
 redis_url, records_url = sys.argv[1:]

@@ -19,7 +19,8 @@ from callflow.intake import Intake
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.server.leaks import keys_without_lifetime
 from callflow.lab.stack import LocalStack
-from callflow.redis.scripts import Replicas, Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Replicas, Scripts
 from callflow.settings import load
 from callflow.store.calls import CallStore
 from callflow.store.keys import ALL_SHARDS

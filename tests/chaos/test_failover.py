@@ -17,7 +17,7 @@ import pytest
 from callflow.celery import use_broker
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.settings import load
 from callflow.store.replies import Replies
 from tests.pairs import Pair, freeze, pair_of_servers, thaw

@@ -12,7 +12,7 @@ import pytest
 from callflow.errors import StoreError
 from callflow.lab.chaos import servers
 from callflow.lab.chaos.servers import Servers, freeze, thaw
-from callflow.redis.scripts import Client, connect, translated
+from callflow.redis.client import Client, connect, translated
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]

@@ -9,7 +9,8 @@ import pytest
 
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.leases import Leases
 from tests.cli.running import TIMING, Cli
 from tests.waiting import wait_until

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from callflow import bootstrap
 from callflow.call.deadline import Timing
 from callflow.cli import app
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore
 
 TIMING = Timing(

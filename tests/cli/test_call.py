@@ -9,7 +9,7 @@ import pytest
 
 from callflow.cli import conversation
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.reader import CallReader
 from tests.cli.running import Cli, store_at
 from tests.waiting import wait_until

@@ -18,7 +18,8 @@ from callflow.health import server as doctor
 from callflow.health.vitals import Phase, Vitals, VitalSigns
 from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
 from callflow.lab.stack import LocalStack, free_port
-from callflow.redis.scripts import Scripts, connect, translated
+from callflow.redis.client import connect, translated
+from callflow.redis.scripts import Scripts
 from callflow.store.leases import Leases
 from tests.cli.running import TIMING, Cli, Ran, store_at
 from tests.waiting import wait_until

@@ -14,7 +14,8 @@ from callflow.health import rounds, writes
 from callflow.health.check import Grade
 from callflow.health.vitals import Vitals, VitalSigns
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Client, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Scripts
 from tests.cli.running import Cli
 from tests.waiting import wait_until
 

@@ -17,7 +17,8 @@ from callflow.health import node as node_check
 from callflow.health import rounds
 from callflow.health.vitals import Phase, Vitals, VitalSigns
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.presence import Presence
 from tests.cli.running import Cli, Ran, store_at
 

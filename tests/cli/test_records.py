@@ -15,7 +15,8 @@ from callflow import bootstrap
 from callflow.cli import deployment
 from callflow.cli.exchange import Exchange, handed_out
 from callflow.records.records import Records
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.keys import call_keys
 from callflow.store.unarchived import Unarchived
 from tests.archiving import BEGAN_MS, KEY, archive_into, archiving, complete, one_call, url_in

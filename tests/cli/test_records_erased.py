@@ -10,7 +10,7 @@ from callflow.archive import Archived
 from callflow.records.reading import find
 from callflow.records.records import Records
 from callflow.records.verifying import verify
-from callflow.redis.scripts import Client, connect
+from callflow.redis.client import Client, connect
 from callflow.store.audit import audit_key
 from callflow.store.keys import call_keys
 from callflow.store.unarchived import LOOKS

@@ -15,7 +15,7 @@ import pytest
 from callflow.cli import deployment
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import free_port
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from tests.cli.running import Cli
 from tests.waiting import wait_until
 

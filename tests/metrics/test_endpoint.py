@@ -12,7 +12,7 @@ from callflow.celery import use_broker
 from callflow.errors import SettingsError
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.metrics.catalogue import METRICS, Kind
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.settings import load
 from tests.exchange import Exchange, open_exchange
 from tests.metrics.promtool import promtool

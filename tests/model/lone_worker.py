@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from callflow.celery import use_broker
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from tests.model.asking import responder
 from tests.model.turns import patient_parts
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.breaker import Breakers, Pauses
 from tests.model.asking import AMPLE_S, LATE_S, OPENING, SCRIPT, Heard, heard, responder
 from tests.model.proxy import LATE_S as SLOW_S

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from callflow.celery import use_broker
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.responder.sentences import split
 from callflow.turn import TurnOutcome
 from tests.model.asking import OPENING, responder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from callflow.call.record import SopChunk
-from callflow.redis.scripts import Client
+from callflow.redis.client import Client
 from tests.parts import TIMING, CountingRetriever, Parts
 from tests.responder.calls import chunks
 

@@ -12,7 +12,8 @@ from callflow.call.ladder import accepted, fresh
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
 from callflow.errors import CallEnded
-from callflow.redis.scripts import Client, Scripts
+from callflow.redis.client import Client
+from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore
 from callflow.store.encoding import BY_AGENT, BY_HUMAN, FRESH, as_json, entry
 from callflow.store.encoding import alert as alert_json

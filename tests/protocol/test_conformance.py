@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from tests.protocol.explorer import explore
 from tests.protocol.moves import Move, Size, Step
 from tests.protocol.real import RealCall

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Client, connect
+from callflow.redis.client import Client, connect
 from callflow.store.outcome import Beat, Claimed, Commit, Lease, Note
 from tests.protocol import promises
 from tests.protocol.explorer import explore

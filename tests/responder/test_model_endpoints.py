@@ -14,7 +14,8 @@ from threading import Event
 
 import pytest
 
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.responder.model import Failure, Model, ModelError, ModelUnusable, model
 from callflow.responder.prompt import Prompt
 from callflow.responder.scripted import ScriptedResponder

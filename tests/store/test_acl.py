@@ -20,7 +20,8 @@ from callflow.health.server import Doctor, refuse_unfit
 from callflow.health.vitals import Vitals, VitalSigns
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.server.leaks import keys_without_lifetime
-from callflow.redis.scripts import Client, Replicas, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Replicas, Scripts
 from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
 from callflow.store.handovers import Step

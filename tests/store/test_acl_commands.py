@@ -16,7 +16,8 @@ import pytest
 from callflow.health.vitals import Phase, Vitals, VitalSigns
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.stack import LocalStack
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from tests.acl import refusals, url_of, users
 from tests.servers import KINDS, binary_of
 from tests.waiting import wait_until

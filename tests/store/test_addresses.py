@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from callflow.errors import SettingsError
-from callflow.redis.queue_address import refuse_broken
-from callflow.redis.scripts import connect, connect_async
+from callflow.redis.client import connect, connect_async
+from callflow.redis.url import check_broker_url
 from callflow.settings import load
 
 UNESCAPED = [
@@ -49,4 +49,4 @@ def test_an_address_that_a_password_may_have_broken_is_refused_without_a_part_of
 @pytest.mark.parametrize("url", GOOD)
 def test_an_address_that_is_whole_is_taken(url: str) -> None:
     connect(url).close()
-    refuse_broken(url)
+    check_broker_url(url)

@@ -7,7 +7,8 @@ import pytest
 from callflow.errors import StoreUnavailable
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.server.leaks import keys_without_lifetime
-from callflow.redis.scripts import Client, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Scripts
 from callflow.store.breaker import Breakers, Pauses
 
 MODEL = "openai:small@10.0.0.9:8080"

@@ -25,7 +25,7 @@ from callflow.errors import (
     UnknownCall,
 )
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claim, Claimed, Lease
 from tests.parts import CHUNK, SID, TIMING, Parts

@@ -15,11 +15,13 @@ from callflow.errors import SettingsError, StoreError, StoreUnavailable, StoreUn
 from callflow.health.vitals import Vitals, VitalSigns
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.server.leaks import keys_without_lifetime
-from callflow.redis.cluster import Cluster, _send, nodes
-from callflow.redis.link import Link
-from callflow.redis.scripts import Replicas, Scripts, connect
-from callflow.redis.slots import SCHEMES, SLOTS, Address, Command, SlotMap, parse
-from callflow.settings import CLUSTER_SCHEMES, load
+from callflow.redis import connection as connection_module
+from callflow.redis.client import connect, nodes
+from callflow.redis.cluster import Cluster
+from callflow.redis.connection import Command, ThreadConnection
+from callflow.redis.scripts import Replicas, Scripts
+from callflow.redis.url import Address, parse_cluster
+from callflow.settings import load
 from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
 from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
@@ -52,13 +54,13 @@ def _claimed(parts: Parts, sid: str = SID) -> Lease:
 def _requests() -> Iterator[list[str]]:
     """What is sent to the nodes: the names of the commands of each request."""
     sent: list[str] = []
-    real = _send
+    real = connection_module.send
 
-    def send(connection: Any, share: Sequence[Command]) -> None:
-        sent.append(" ".join(str(command.args[0]) for command in share))
-        real(connection, share)
+    def send(connection: Any, commands: Sequence[Command]) -> None:
+        sent.append(" ".join(str(args[0]) for args, _ in commands))
+        real(connection, commands)
 
-    with patch("callflow.redis.cluster._send", send):
+    with patch("callflow.redis.cluster.send", send):
         yield sent
 
 
@@ -74,7 +76,6 @@ def test_fault_24_a_broker_in_the_cluster_is_refused_before_anything_connects() 
 
     settings = load(given | {"CALLFLOW_BROKER_URL": "redis://queues.example:6379/0"})
     assert settings.queue_url == "redis://queues.example:6379/0"
-    assert set(CLUSTER_SCHEMES) == set(SCHEMES)
 
 
 def test_fault_24_no_script_and_no_list_ever_touches_two_slots(clustered: Parts) -> None:
@@ -155,7 +156,7 @@ def test_a_calls_times_are_told_by_the_clock_that_stamped_them(
     assert sent == ["HMGET TIME"]
 
     # A shard whose clock is an hour ahead of the others': its leases are no older for that.
-    real: Any = Cluster.ask_all
+    real: Any = Cluster.exchange
 
     def skewed(self: Cluster, asked: Any, **options: Any) -> list[Any]:
         answers: list[Any] = real(self, asked, **options)
@@ -168,7 +169,7 @@ def test_a_calls_times_are_told_by_the_clock_that_stamped_them(
     clustered.store.beat(
         _claimed(clustered), now_ms=clustered.snapshots.now_ms() - TIMING.overdue_ms - 50
     )
-    with patch.object(Cluster, "ask_all", skewed):
+    with patch.object(Cluster, "exchange", skewed):
         found = clustered.leases.look()
     (suspect,) = found.suspects
     assert TIMING.overdue_ms <= suspect.silent_ms < 60_000
@@ -183,10 +184,13 @@ def test_what_has_to_be_on_a_replica_is_asked_of_the_node_that_wrote_it(
     assert store.hear(SID, 1, "stuck").word == "repeated"
 
     assert isinstance(clustered.client, Cluster)
-    known = clustered.client.map()
-    wrong = next(one for one in known.masters if one != known.owner(SLOT))
-    lies = SlotMap(known.masters, known.nodes, tuple([wrong] * SLOTS))
-    clustered.client._map = lies
+    topology = clustered.client._topology()
+    slots, right = (
+        topology.nodes_manager.slots_cache,
+        topology.get_node_from_key(call_keys(SID).call),
+    )
+    wrong = next(one for one in topology.get_primaries() if one != right)
+    slots[SLOT] = [wrong]
     with _requests() as sent:
         assert store.hear(SID, 1, "stuck").word == "repeated"
     assert sent == ["EVALSHA WAIT", "EVALSHA WAIT"]
@@ -227,14 +231,12 @@ def test_what_would_stay_for_ever_is_found_at_every_node(
 def test_an_interrupted_question_leaves_no_answer_for_the_next_one(clustered: Parts) -> None:
     """A drained worker's SystemExit comes at any moment, and the turn is handed back after it."""
     lease = _claimed(clustered)
-    real: Any = Cluster.parse_response
 
     def drained(*_: Any, **__: Any) -> Any:
         raise SystemExit
 
-    with patch.object(Cluster, "parse_response", drained), pytest.raises(SystemExit):
+    with patch("callflow.redis.cluster.receive", drained), pytest.raises(SystemExit):
         clustered.store.beat(lease)
-    assert Cluster.parse_response is real
     assert clustered.store.hand_back(lease, "drained", costs=False).word == "released"
 
 
@@ -285,7 +287,10 @@ def test_what_is_no_address_of_a_cluster_is_refused_by_name(url: str) -> None:
 
 
 def test_an_address_carries_user_password_and_certificates_for_every_node() -> None:
-    options, seeds = parse("rediss+cluster://ana:p%40ss@a:1,[::1],b:7000/0?ssl_ca_certs=/ca.pem")
+    scheme, seeds, options = parse_cluster(
+        "rediss+cluster://ana:p%40ss@a:1,[::1],b:7000/0?ssl_ca_certs=/ca.pem"
+    )
+    assert scheme == "rediss"
     assert seeds == (Address("a", 1), Address("::1", 6379), Address("b", 7000))
     assert options == {"username": "ana", "password": "p@ss", "ssl_ca_certs": "/ca.pem"}
 
@@ -293,4 +298,4 @@ def test_an_address_carries_user_password_and_certificates_for_every_node() -> N
 def test_a_single_server_is_its_only_node(embedded: EmbeddedServer) -> None:
     with connect(embedded.url) as client:
         assert nodes(client) == [client]
-        assert Link(client).ask_all([(("PING",), {})]) == ["PONG"]
+        assert ThreadConnection(client.connection_pool).exchange([(("PING",), {})]) == ["PONG"]

@@ -14,7 +14,7 @@ from redis.crc import key_slot
 
 from callflow.errors import StoreUnavailable
 from callflow.heartbeat import Heartbeat, Hold
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.keys import EPOCH
 from callflow.store.outcome import Claimed
 from callflow.store.presence import Presence

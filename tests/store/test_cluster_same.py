@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from tests.cluster import TestCluster
 from tests.parts import Parts
 from tests.store import (

@@ -12,7 +12,8 @@ from callflow.health.check import Check, Grade
 from callflow.health.rounds import Rounds
 from callflow.health.server import Doctor, refuse_unfit
 from callflow.health.vitals import Vitals, VitalSigns
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.presence import Presence
 from tests.cluster import TestCluster
 from tests.parts import TIMING, Parts

@@ -15,7 +15,8 @@ import pytest
 from callflow.errors import StoreReadOnly, StoreUnavailable
 from callflow.lab.chaos.endpoint import Endpoint
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence

@@ -12,7 +12,8 @@ from callflow.call.disposition import Disposition
 from callflow.call.record import Alert
 from callflow.lab.chaos.endpoint import Endpoint
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Scripts, connect, source
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts, source
 from callflow.store.breaker import Breakers
 from callflow.store.handovers import Step
 from callflow.store.keys import call_keys

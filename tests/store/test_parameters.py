@@ -8,7 +8,8 @@ import pytest
 
 from callflow.errors import SettingsError
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect, connect_async
+from callflow.redis.client import connect, connect_async
+from callflow.redis.cluster import AsyncCluster
 
 ADDRESSES = (
     "redis://:secret@host:6379/0",
@@ -70,9 +71,12 @@ def test_what_every_connection_knows_is_taken(url: str) -> None:
     if "sentinel" in url:
         query += "&sentinel_username=me&sentinel_password=secret"
     for asked in (connect, connect_async):
-        pool = asked(f"{url}?{query}").connection_pool
+        client = asked(f"{url}?{query}")
         # Where redis-py would find the unknown ones.
-        pool.connection_class(**pool.connection_kwargs)
+        if isinstance(client, AsyncCluster):
+            client.startup_nodes[0].acquire_connection()
+        else:
+            client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
 
 
 def test_a_server_behind_a_socket_of_this_machine_is_asked(tmp_path: Path) -> None:

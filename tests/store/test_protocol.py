@@ -22,7 +22,8 @@ from callflow.call.utterance import clean
 from callflow.errors import CallEnded, TurnOutOfOrder
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.server.leaks import keys_without_lifetime
-from callflow.redis.scripts import Client, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore
 from callflow.store.keys import call_keys
 from callflow.store.leases import Leases

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callflow.redis.queue_address import as_of_calls, refuse_broken
+from callflow.redis.url import check_broker_url, store_url_of_broker
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ from callflow.redis.queue_address import as_of_calls, refuse_broken
     ],
 )
 def test_a_queue_is_found_by_the_client_of_the_calls(url: str, same: str) -> None:
-    refuse_broken(url)
-    assert as_of_calls(url, "calls") == same
+    check_broker_url(url)
+    assert store_url_of_broker(url, "calls") == same

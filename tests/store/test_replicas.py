@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from callflow.errors import CallEnded, StoreError, StoreUnreplicated, UnknownCall
-from callflow.redis.scripts import Client, Replicas, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Replicas, Scripts
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Claim, Claimed, Heard, Lease
 from tests.pairs import Pair, freeze, pair_of_servers, thaw

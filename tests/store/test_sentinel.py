@@ -12,7 +12,8 @@ from redis.exceptions import ResponseError
 
 from callflow.errors import SettingsError, StoreUnavailable
 from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
-from callflow.redis.scripts import Scripts, address, connect, connect_async
+from callflow.redis.client import address, connect, connect_async
+from callflow.redis.scripts import Scripts
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence

@@ -8,7 +8,8 @@ import time
 from callflow.access.sessions import Allowed, Lifetimes, Limits, Sessions, SignInAttempts
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.server.leaks import keys_without_lifetime
-from callflow.redis.scripts import Client, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
 from callflow.store.once import Once
 from tests.acl import PASSWORD, refusals, url_of, users

@@ -13,7 +13,7 @@ from kombu.connection import Connection
 
 from callflow.errors import StoreUnavailable
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.replies import Replies
 from tests.acl import PASSWORD, grant
 from tests.cluster import _PORTS, cluster

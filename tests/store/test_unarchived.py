@@ -10,7 +10,8 @@ from callflow.archive import Archived
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.records.reading import Wanted, ls
 from callflow.records.records import Records
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
 from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.unarchived import LOOKS, MISSED_AFTER_MS, Unarchived

@@ -12,7 +12,7 @@ from callflow.call.facts import known
 from callflow.call.record import CallRecord
 from callflow.call.words import last_words, waiting_since, word
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.handovers import Step
 from callflow.store.keys import SHARDS, call_keys
 from callflow.store.outcome import Claimed, Lease

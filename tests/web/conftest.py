@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from callflow.celery import use_broker
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from tests.exchange import Exchange, Line, open_exchange
 from tests.pairs import Pair, pair_of_servers
 from tests.parts import Parts

@@ -20,7 +20,8 @@ from starlette.routing import Route
 from callflow.celery import CALLS, use_broker
 from callflow.health.vitals import Phase, Vitals, VitalSigns
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.web import health

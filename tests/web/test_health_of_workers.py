@@ -15,7 +15,8 @@ import pytest
 from callflow.celery import CALLS, use_broker
 from callflow.health.vitals import Vitals, VitalSigns
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import Scripts, connect
+from callflow.redis.client import connect
+from callflow.redis.scripts import Scripts
 from callflow.store.keys import call_keys
 from callflow.web import health
 from tests.exchange import Exchange, open_exchange

@@ -9,7 +9,7 @@ import pytest
 
 from callflow.celery import use_broker
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.web import ending
 from tests.exchange import HUMANS, Exchange, open_exchange
 from tests.parts import SID, Parts

@@ -17,7 +17,7 @@ from callflow.celery import use_broker
 from callflow.errors import StoreUnavailable
 from callflow.intake import Intake
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import connect
+from callflow.redis.client import connect
 from callflow.store.replies import CallStatus, Replies, ReplyProgress
 from callflow.web import ending, session
 from callflow.web.session import Session

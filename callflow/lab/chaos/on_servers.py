@@ -13,7 +13,7 @@ from callflow.lab.chaos.endpoint import Endpoint
 from callflow.lab.chaos.scene import Note, Scene
 from callflow.lab.chaos.servers import freeze, thaw
 from callflow.lab.server.embedded import EmbeddedServer
-from callflow.redis.scripts import translated
+from callflow.redis.client import translated
 
 CALLS: Final = "server"
 BROKER: Final = "broker"

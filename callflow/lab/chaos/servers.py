@@ -21,7 +21,7 @@ from typing import Final
 from callflow.errors import CallflowError
 from callflow.lab.chaos.endpoint import HOST, Endpoint
 from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
-from callflow.redis.scripts import Client, connect, translated
+from callflow.redis.client import Client, connect, translated
 
 IN_STEP_S: Final = 10.0
 """A replica of a few megabytes has them in a blink; the machine may be busy."""

@@ -24,7 +24,8 @@ from callflow.lab.demo.web import Line, WebProcesses
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.lab.server.leaks import keys_without_lifetime
 from callflow.lab.stack import LocalStack
-from callflow.redis.scripts import Client, Scripts, connect
+from callflow.redis.client import Client, connect
+from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.store.calls import CallStore
 from callflow.store.leases import Leases

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import redis
-
-from callflow.redis.cluster import nodes
-from callflow.redis.scripts import address, translated
+from callflow.redis.client import Client, address, nodes, translated
 from callflow.store.keys import PREFIX
 
 
-def keys_without_lifetime(client: redis.Redis) -> list[str]:
+def keys_without_lifetime(client: Client) -> list[str]:
     """callflow's keys that do not expire. With no call open and no index left there are none.
 
     Scans the whole database: never on the path of a call.
