@@ -1,21 +1,64 @@
-"""`callflow call`: be the caller, in a terminal or through a pipe."""
+"""`callflow call`: call in from a terminal or through a pipe, wherever the calls are.
+
+It is `callflow phone` with what it calls brought along: a whole local stack where no server is
+found, a web process of its own where there is a server and no telephone.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import re
+import signal
+import sys
 import threading
+import time
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from callflow.cli import deployment, terminal
+from callflow.cli import deployment, phone_show, terminal
+from callflow.cli.calls_commands import render_transcript
+from callflow.errors import CallEnded, CallError, CallflowError, StoreUnavailable, UnknownCall
 
 if TYPE_CHECKING:
-    from callflow.cli.voice import Voice
+    from callflow.call.record import CallRecord
+    from callflow.lab.carrier.carrier import Call, Carrier
+    from callflow.lab.carrier.line import Line
+    from callflow.lab.stack import LocalStack
 
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", re.ASCII)
+REPLY_WITHIN_S: Final = 20.0
+"""From what was said, or from the last piece of the reply, to the next piece of it."""
+
+SPEED: Final = 1000.0
+"""How much faster than life everybody speaks: whoever types does not wait for speech."""
+
+_ANY_NUMBER: Final = "+441632960010"
+_LOOK_S: Final = 0.25
+_WEB_WITHIN_S: Final = 30.0
+_NOWHERE: Final = "http://127.0.0.1:1"
+_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", re.ASCII)
+
+
+class NoReply(CallError):
+    """Nothing was answered for so long that somebody has to look."""
+
+    def __init__(self, call_sid: str, turn: int, within_s: float) -> None:
+        self.turn = turn
+        super().__init__(
+            call_sid,
+            f"got no reply to turn {turn} within {within_s:.0f} s: what was said is stored; "
+            "`callflow doctor` tells what is wrong",
+        )
+
+
+class NoTelephone(CallflowError):
+    """No web process can be called, or started to be."""
 
 
 def _language(given: str) -> str:
@@ -25,7 +68,7 @@ def _language(given: str) -> str:
 
 
 def call(
-    site: Annotated[str | None, typer.Option(help="Which lift calls.")] = None,
+    site: Annotated[str | None, typer.Option(help="Which lift calls: the id of a site.")] = None,
     language: Annotated[
         str, typer.Option(callback=_language, help="What the caller speaks: en, de, …")
     ] = "en",
@@ -45,69 +88,326 @@ def call(
     Ctrl-C leaves the call open. Through a pipe replies come on stdout, all else on stderr. Where no
     server is found a local stack is started for as long as the call lasts.
     """
-    from callflow.cli.voice import JsonVoice, TextVoice
+    import asyncio
 
-    sid = call_sid if call_sid is not None else f"CA{os.urandom(16).hex()}"
-    _check(sid)
-    voice: Voice = JsonVoice() if as_json else TextVoice()
-    with ExitStack() as running:
-        url, ours = _server(voice, running)
-        _talk(voice, sid, url, site=site, language=language, keep=keep, lasting=not ours)
-
-
-def _check(call_sid: str) -> None:
-    """Raise InvalidCallSid now: nothing has to be started to find that out."""
+    from callflow import bootstrap
+    from callflow.call.state import CallState
     from callflow.store.keys import call_keys
 
-    call_keys(call_sid)
+    sid = call_sid if call_sid is not None else f"CA{os.urandom(16).hex()}"
+    call_keys(sid)  # Raises InvalidCallSid now: nothing has to be started to find that out.
+    talk = TypedCall(sid, keep=keep, as_json=as_json)
+    with ExitStack() as running:
+        phone, lasting = _open_telephone(talk, running)
+        before = bootstrap.reader().find(sid)
+        if before is not None and before.call_state is CallState.COMPLETE:
+            raise CallEnded(sid, "hear")
+        at = site or (None if before is None else before.site)
+        to = _number_of(Path(str(phone["sites"])), at, language, talk)
+        try:
+            asyncio.run(talk.run(phone, before, to, language))
+        finally:
+            if talk.left_open and lasting:
+                talk.note(f"the call stays open: callflow call --call-sid {sid}")
+    if talk.interrupted:
+        raise typer.Exit(terminal.INTERRUPTED)
+    if talk.failed:
+        raise typer.Exit(terminal.FAILED)
 
 
-def _server(voice: Voice, running: ExitStack) -> tuple[str, bool]:
-    """The URL of the server that holds the calls, and True when it was started for this call."""
+def _open_telephone(talk: TypedCall, running: ExitStack) -> tuple[dict[str, object], bool]:
+    """How the web process to be called is reached, as `up` leaves word of it; True where the call
+    may outlive us. Starts what is missing. Raises StoreUnfit and NoTelephone."""
     from callflow import bootstrap
+    from callflow.cli import exchange
     from callflow.health.server import refuse_unfit
+    from callflow.lab.carrier.account import read
+    from callflow.lab.stack import LocalStack, free_port
 
+    settings = bootstrap.settings()
     url = deployment.find()
     if url is not None:
         refuse_unfit(bootstrap.client())
         if not bootstrap.leases().present_now():
-            voice.note("no worker is at work there: replies come once one is started")
-        return url, False
-    from callflow.cli.local import Local, Size
+            talk.note("no worker is at work there: replies come once one is started")
+        if settings.redis_url is None and (left := read(settings.data_dir)):
+            return left, True
+    if importlib.util.find_spec("uvicorn") is None:
+        raise NoTelephone("the telephone is not installed: pip install 'callflow[web]'")
+    line = exchange.plan(settings, free_port())
+    if url is None:
+        from callflow.cli.local_stack import Size, SupervisedStack
 
-    bootstrap.library()  # Workers would not start with a bad procedure, and say so in a log.
-    voice.note("no server is configured or running here: starting a local stack for this call …")
-    local = Local(None, Size(workers=1, slots=2, pool="threads"), threading.Event(), running)
-    url = local.start_server()
-    local.start_processes()
-    if not local.wait_until_at_work(voice.note):
-        voice.note(f"the local stack is slow: what it says is in {local.log_dir}")
-    return url, True
+        bootstrap.library()  # Workers would not start with a bad procedure, and say so in a log.
+        talk.note("no server is configured or running here: starting a local stack for this call …")
+        size = Size(workers=1, slots=2, pool="threads")
+        local = SupervisedStack(None, size, threading.Event(), running)
+        local.start_server()
+        local.start_processes(exchange=line)
+        if not local.wait_until_at_work(talk.note):
+            talk.note(f"the local stack is slow: what it says is in {local.log_dir}")
+        return line.handout(), False
+    logs = Path(running.enter_context(TemporaryDirectory(prefix="callflow-call-")))
+    stack = running.enter_context(LocalStack({deployment.URL_VARIABLE: url, **line.env}, logs))
+    _start_web(stack, line.port)
+    return line.handout(), True
 
 
-def _talk(
-    voice: Voice,
-    sid: str,
-    url: str,
-    *,
-    site: str | None,
-    language: str,
-    keep: bool,
-    lasting: bool,
-) -> None:
-    from callflow.cli.conversation import Conversation
-    from callflow.errors import CallflowError
+def _start_web(stack: LocalStack, port: int) -> None:
+    from callflow.cli.local_stack import is_listening
 
-    conversation = Conversation(sid, url, voice)
-    way_back = f"the call stays open: callflow call --call-sid {sid}"
-    try:
-        if conversation.begin(site=site, language=language):
-            conversation.talk()
-            if keep:
-                voice.note(way_back)
-            else:
-                conversation.hang_up()
-    except (CallflowError, KeyboardInterrupt):
-        if lasting and conversation.open:
-            voice.note(way_back)
-        raise
+    web = stack.start_web(port)
+    give_up = time.monotonic() + _WEB_WITHIN_S
+    while not is_listening(port):
+        if not web.alive or time.monotonic() > give_up:
+            raise NoTelephone(f"the web process for this call does not start: {web.last_words(1)}")
+        time.sleep(_LOOK_S / 5)
+
+
+def _number_of(file: Path, site: str | None, language: str, talk: TypedCall) -> str:
+    """The number to call: that of `site`, or of a site where `language` is spoken."""
+    from callflow.call.language_tag import same_language
+    from callflow.cli.twilio_commands import choose_site
+    from callflow.sites.directory import Sites
+    from callflow.sites.site import ANY
+
+    sites = Sites.load(file)
+    if site is not None:
+        number = choose_site(sites, site).called[0]
+        return _ANY_NUMBER if number == ANY else number
+    default = sites.find(_ANY_NUMBER, "")
+    if default is None or same_language(default.language, language):
+        return _ANY_NUMBER
+    for each in sites:
+        if same_language(each.language, language) and each.called[0] != ANY:
+            return each.called[0]
+    talk.note(f"no lift is answered in {language}: the call is opened in {default.language}")
+    return _ANY_NUMBER
+
+
+class TypedCall:
+    """One call as its caller lives it. Follows the carrier's events, and the record for what a
+    carrier does not know.
+
+    For people it looks as it does in `callflow phone`. For programs each event is an object, told
+    apart by `event`: opened, greeting, heard, reply (whole each time; `done` for the last of a
+    turn), human_wanted, note, and as the last one human_took_over or ended.
+    """
+
+    def __init__(self, call_sid: str, *, keep: bool, as_json: bool) -> None:
+        self.call_sid = call_sid
+        self.left_open = self.interrupted = self.failed = False
+        self._keep = keep
+        self._as_json = as_json
+        self._terminal = terminal.console().is_terminal
+        typed = self._terminal and sys.stdin is not None and sys.stdin.isatty()
+        self._show = phone_show.Conversation(typed=typed)
+        self._turn = self._turns_before = 0
+        self._opened = self._known = self._human_took_over = False
+        self._reply: str | None = None
+        """What has come of a reply; None before the caller has spoken, and after the reply."""
+        self._give_up: float | None = None
+        """When no reply will come any more (monotonic, s); None while none is awaited."""
+        self._needs_human: str | None = None
+
+    def note(self, text: str) -> None:
+        """Tell something about the machinery, not the call."""
+        self._emit("note", text, text=text)
+
+    async def run(
+        self, phone: Mapping[str, object], before: CallRecord | None, to: str, language: str
+    ) -> None:
+        """Call `to` and say each line of stdin, until either side ends the call. Raises NoReply."""
+        import asyncio
+
+        from callflow.cli.phone import FILLERS
+        from callflow.lab.carrier.keyboard import Keyboard, Typist
+        from callflow.responder.phrases import generic
+
+        if before is not None:
+            self._known, self._turn = True, before.heard
+            self._turns_before = before.heard
+        stdin = os.open(os.devnull, os.O_RDONLY) if sys.stdin is None else sys.stdin.fileno()
+        keyboard = Keyboard(stdin)
+        self._typist = Typist(keyboard.lines)
+        async with _carrier(phone) as self._carrier:
+            placed = self._carrier.place(
+                self,
+                to=to,
+                call_sid=self.call_sid,
+                language=language,
+                fillers=[generic(language)[name] for name in FILLERS],
+                tell=self._follow,
+            )
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGINT, self._interrupt, placed)
+            keyboard.start()
+            watching = asyncio.create_task(self._watch(placed))
+            try:
+                self.failed = (await placed.ended()).failed
+            finally:
+                keyboard.stop()
+                watching.cancel()
+                await asyncio.wait({watching})
+        if not watching.cancelled():
+            watching.result()
+        if not self.left_open and not self._human_took_over:
+            outcome = (await asyncio.to_thread(self._read)).outcome or "unknown"
+            words = f"the call is over: {outcome.replace('_', ' ')}"
+            self._emit("ended", words, outcome=outcome)
+
+    async def live(self, line: Line) -> None:
+        """Type until the input ends, or the call: the carrier's view of the person."""
+        await self._typist.live(line)
+        if self._keep and not line.over:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Let go of the call without a word to the application, as when the carrier fails."""
+        self.left_open = True
+        self._carrier.targets[:] = [_NOWHERE]
+
+    def _interrupt(self, placed: Call) -> None:
+        self.interrupted = True
+        self._leave()
+        placed.hang_up()
+
+    async def _watch(self, placed: Call) -> None:
+        """Look for a human who has the call, and for a reply that does not come. A server that
+        goes away is waited for like a slow worker."""
+        import asyncio
+
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self._give_up is not None and time.monotonic() > self._give_up:
+                self._leave()
+                placed.hang_up()
+                raise NoReply(self.call_sid, self._turn, REPLY_WITHIN_S)
+            try:
+                record = await asyncio.to_thread(self._read)
+            except (StoreUnavailable, UnknownCall):
+                continue
+            if record.handling == "human" and record.outcome is None:
+                # There is no line here on which the human could speak: for us the call ends.
+                self._human_took_over = True
+                reason = record.needs_human or "unknown"
+                words = f"a human has this call now: {reason}"
+                self._emit("human_took_over", words, reason=reason)
+                placed.hang_up()
+                return
+
+    def _follow(self, event: str, facts: Mapping[str, object]) -> None:
+        """Take an event of the carrier; see `callflow.lab.carrier`."""
+        if self.left_open or self._human_took_over:
+            return
+        text = str(facts.get("text", ""))
+        if event in ("heard", "listens"):
+            self._open()
+        if event == "said":
+            self._turn = self._turns_before + int(str(facts["turn"]))
+            self._reply = ""
+            self._await_reply()
+        if not self._as_json:
+            self._show_event(event, facts)
+        match event:
+            case "said":
+                self._emit("heard", turn=self._turn)
+            case "heard" if facts["kind"] in ("say", "gather", "relay") and not facts["filler"]:
+                self._hear(f" {text}" if self._reply and text else text)
+            case "token":
+                self._hear(text)
+            case "listens":
+                self._end_reply()
+            case "failure" | "session_lost" if self._as_json:
+                self.note(str(facts["reason"]))
+
+    def _show_event(self, event: str, facts: Mapping[str, object]) -> None:
+        """Through a pipe each line that is said is answered by one line: what is no reply stands
+        beside them."""
+        aside = event == "heard" and (self._reply is None or facts.get("filler"))
+        if aside and not self._terminal:
+            terminal.note(terminal.plain(str(facts["text"])))
+        elif event != "status":
+            self._show.tell(event, facts)
+
+    def _hear(self, text: str) -> None:
+        if not text:
+            return
+        if self._reply is None:
+            self._emit("greeting", text=text)
+        else:
+            self._await_reply()
+            self._reply += text
+            self._emit_reply(done=False)
+
+    def _await_reply(self) -> None:
+        self._give_up = time.monotonic() + REPLY_WITHIN_S
+
+    def _end_reply(self) -> None:
+        self._give_up = None
+        if self._reply is None:
+            return
+        self._emit_reply(done=True)
+        self._reply = None
+        reason = self._read().needs_human
+        if reason is not None and reason != self._needs_human:
+            self._needs_human = reason
+            self._emit("human_wanted", f"marked for a human: {reason}", reason=reason)
+
+    def _emit_reply(self, *, done: bool) -> None:
+        self._emit("reply", turn=self._turn, text=self._reply, done=done, worker=None)
+
+    def _open(self) -> None:
+        """Say which call it is, once the application has answered it; show the thread so far."""
+        if self._opened:
+            return
+        self._opened = True
+        record = self._read()
+        at = f" from {record.site}" if record.site else ""
+        how = "was opened before" if self._known else f"is open, in {record.language}{at}"
+        words = f"call {self.call_sid} {how}"
+        whole = record.model_dump(mode="json")
+        self._emit("opened", words, call_sid=self.call_sid, known=self._known, record=whole)
+        if self._known and not self._as_json:
+            terminal.console(sys.stderr).print(render_transcript(record))
+
+    def _emit(self, event: str, words: str = "", **facts: object) -> None:
+        if self._as_json:
+            terminal.line(json.dumps({"event": event, **facts}, ensure_ascii=False))
+        elif words:
+            terminal.note(terminal.plain(words))
+
+    def _read(self) -> CallRecord:
+        from callflow import bootstrap
+
+        return bootstrap.reader().read(self.call_sid)
+
+
+def _carrier(phone: Mapping[str, object]) -> Carrier:
+    from callflow import bootstrap
+    from callflow.lab.carrier.account import account
+    from callflow.lab.carrier.carrier import Carrier
+    from callflow.lab.carrier.human import HumanBehaviour
+    from callflow.twilio.numbers import wanted
+
+    settings = bootstrap.settings()
+    tokens = settings.webhook_tokens
+    unsigned = "unsigned" if settings.unsigned else None
+    known = account(
+        phone,
+        account_sid=settings.twilio_account_sid,
+        auth_token=tokens[0] if tokens else unsigned,
+    )
+    number = wanted(known.public_url)
+    return Carrier(
+        known.targets,
+        known.public_url,
+        known.account_sid,
+        known.auth_token,
+        api_port=known.api_port,
+        speed=SPEED,
+        voice_url=number.voice_url,
+        status_url=number.status_callback,
+        fallback=number.voice_fallback_url,
+        human=HumanBehaviour("never"),
+    )

@@ -17,7 +17,7 @@ import typer
 from callflow.cli import deployment, terminal
 
 if TYPE_CHECKING:
-    from callflow.cli.local import Local
+    from callflow.cli.local_stack import SupervisedStack
 
 
 class Pool(StrEnum):
@@ -50,7 +50,7 @@ def up(
     one is started that keeps them in the data directory.
     """
     from callflow import bootstrap
-    from callflow.cli import exchange, local
+    from callflow.cli import exchange, local_stack
 
     if data_dir is not None:
         os.environ["CALLFLOW_DATA_DIR"] = str(data_dir)
@@ -61,21 +61,21 @@ def up(
             "no lasting records: they are not installed (pip install 'callflow[records]')"
         )
     bootstrap.library()  # Here a bad procedure is one sentence; in the workers, one in each log.
-    size = local.Size(workers, slots, str(pool))
-    with _told_to_end() as ended, ExitStack() as running:
+    size = local_stack.Size(workers, slots, str(pool))
+    with _catch_signals() as ended, ExitStack() as running:
         announcement = running.enter_context(deployment.announced(here))
-        port = None if no_flower else local.flower_port(flower_port)
-        answers_on = None if no_web else local.web_port(web_port)
+        port = None if no_flower else local_stack.flower_port(flower_port)
+        answers_on = None if no_web else local_stack.web_port(web_port)
         line = None if answers_on is None else exchange.plan(bootstrap.settings(), answers_on)
-        stack = local.Local(here, size, ended, running)
+        stack = local_stack.SupervisedStack(here, size, ended, running)
         announcement.write(stack.start_server())
         stack.start_processes(port, line)
-        _tell_what_runs(stack)
-        _look_after(stack, ended)
+        _print_parts(stack)
+        _supervise(stack, ended)
         terminal.note("ending all of it …")
 
 
-def _tell_what_runs(stack: Local) -> None:
+def _print_parts(stack: SupervisedStack) -> None:
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -84,12 +84,12 @@ def _tell_what_runs(stack: Local) -> None:
     terminal.console().print(grid)
 
 
-def _look_after(stack: Local, ended: threading.Event) -> None:
-    from callflow.cli.local import POLL_S
+def _supervise(stack: SupervisedStack, ended: threading.Event) -> None:
+    from callflow.cli.local_stack import POLL_S
 
     began = time.monotonic()
     console = terminal.console()
-    if stack.wait_until_at_work(_tell):
+    if stack.wait_until_at_work(_print_news):
         took_s = time.monotonic() - began
         console.print(terminal.text(f"ready in {took_s:.1f} s", "bold green"))
         terminal.note(
@@ -97,20 +97,22 @@ def _look_after(stack: Local, ended: threading.Event) -> None:
             "end all of it: Ctrl-C"
         )
     elif not ended.is_set():
-        _tell(f"not everything is at work yet: read {stack.log_dir}, or ask `callflow doctor`")
+        _print_news(
+            f"not everything is at work yet: read {stack.log_dir}, or ask `callflow doctor`"
+        )
     while not ended.wait(POLL_S):
         for news in stack.supervisor.look(time.monotonic()):
-            _tell(news)
+            _print_news(news)
 
 
-def _tell(news: str) -> None:
+def _print_news(news: str) -> None:
     terminal.console().print(
         terminal.text(time.strftime("%H:%M:%S"), "dim"), terminal.text(news), soft_wrap=True
     )
 
 
 @contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
+def _catch_signals() -> Iterator[threading.Event]:
     """An event that Ctrl-C, SIGTERM and a closed terminal set; a second Ctrl-C is impatience."""
     ended = threading.Event()
 

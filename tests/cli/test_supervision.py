@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callflow.cli.supervision import LONGEST_PAUSE_S, Supervisor
+from callflow.cli.local_stack import LONGEST_PAUSE_S, Supervisor
 from callflow.errors import CallflowError
 
 
@@ -25,7 +25,7 @@ class Fake:
         self.starts += 1
         self.living = True
 
-    def obituary(self) -> str:
+    def describe_death(self) -> str:
         return "was killed by SIGKILL"
 
 

@@ -1,23 +1,28 @@
-"""A local stack as the commands want it: started, looked after, and known to be at work."""
+"""Runs a local stack: starts its parts, waits until they are at work, and starts again what dies.
+
+A part that dies soon after its start is given longer and longer pauses: a mistake in the settings
+must not become a loop that heats the machine.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from callflow import bootstrap
 from callflow.cli import credentials, deployment, terminal
 from callflow.cli.credentials import FLOWER_PASSWORD
 from callflow.cli.exchange import Exchange, handed_out
-from callflow.cli.supervision import ProcessPart, ServerPart, Supervisor
 from callflow.errors import CallflowError, StoreUnavailable
 from callflow.health.server import refuse_unfit
 from callflow.lab.server.embedded import EmbeddedServer
@@ -31,6 +36,11 @@ READY_WITHIN_S = 30.0
 
 POLL_S = 0.1
 
+SOON_S = 5.0
+"""A part that lived for less has not worked at all."""
+
+LONGEST_PAUSE_S = 30.0
+
 
 class PortTaken(CallflowError):
     """Another program listens where one of our processes should."""
@@ -38,6 +48,102 @@ class PortTaken(CallflowError):
     def __init__(self, port: int, who: str, way_out: str) -> None:
         self.port = port
         super().__init__(f"port {port} is taken: choose another for {who} with {way_out}")
+
+
+class Part(Protocol):
+    """Something that should be running; `start` raises CallflowError when it cannot."""
+
+    @property
+    def name(self) -> str: ...
+
+    def alive(self) -> bool: ...
+
+    def start(self) -> None: ...
+
+    def describe_death(self) -> str: ...
+
+
+class ServerPart:
+    """The embedded server: it comes back with its data, its port and its password."""
+
+    name = "server"
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        self._server = server
+
+    def alive(self) -> bool:
+        return self._server.alive
+
+    def start(self) -> None:
+        self._server.restart()
+
+    def describe_death(self) -> str:
+        return "ended"  # It was not our own child: how it ended nobody can tell.
+
+
+class ProcessPart:
+    """A process of the local stack; its own children are its own business."""
+
+    def __init__(self, name: str, launch: Callable[[], StackProcess]) -> None:
+        self.name = name
+        self._launch = launch
+        self.process = launch()
+
+    def alive(self) -> bool:
+        return self.process.alive
+
+    def start(self) -> None:
+        self.process = self._launch()
+
+    def describe_death(self) -> str:
+        code = self.process.popen.returncode
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        return f"{how} (log: {self.process.log})"
+
+
+@dataclass(slots=True)
+class _Supervised:
+    part: Part
+    started_at: float
+    failures: int = 0
+    again_at: float | None = None
+    """When it will be started again; None while it is not known to be dead."""
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Looks after parts; `look` does one round and is called several times a second."""
+
+    _parts: list[_Supervised] = field(default_factory=list)
+
+    def add(self, part: Part, now: float) -> None:
+        """Look after a part that has just been started, at monotonic `now`, s."""
+        self._parts.append(_Supervised(part, now))
+
+    def look(self, now: float) -> Iterator[str]:
+        """Start what has died (monotonic `now`, s); one sentence for each thing that happened."""
+        for each in self._parts:
+            if each.part.alive():
+                continue
+            if each.again_at is None:
+                yield self._plan_restart(each, now)
+            if each.again_at is not None and now >= each.again_at:
+                yield self._restart(each, now)
+
+    def _plan_restart(self, dead: _Supervised, now: float) -> str:
+        dead.failures = dead.failures + 1 if now - dead.started_at < SOON_S else 0
+        pause_s = min(LONGEST_PAUSE_S, 2.0 ** (dead.failures - 1)) if dead.failures else 0.0
+        dead.again_at = now + pause_s
+        news = f"{dead.part.name} {dead.part.describe_death()}"
+        return f"{news}; next try in {pause_s:.0f} s" if pause_s else news
+
+    def _restart(self, dead: _Supervised, now: float) -> str:
+        dead.started_at, dead.again_at = now, None
+        try:
+            dead.part.start()
+        except CallflowError as error:
+            return f"{dead.part.name} does not start: {error}"
+        return f"{dead.part.name} was started again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +160,7 @@ class Size:
         return [f"worker{number}" for number in range(1, self.workers + 1)]
 
 
-class Local:
+class SupervisedStack:
     """One local stack. What it starts ends with `running`, in the opposite order.
 
     `here` is the data directory, or None for a scratch server that leaves nothing behind. Once
@@ -150,17 +256,10 @@ class Local:
         try:
             present = {name.partition("@")[0] for name in leases.present_now()}
             swept = leases.last_sweep() is not None
-            return swept and present.issuperset(self._size.names) and self._answers_calls()
         except StoreUnavailable:
             return False
-
-    def _answers_calls(self) -> bool:
-        """True when the web process is there, or there is to be none."""
-        if self._exchange is None:
-            return True
-        with socket.socket() as probe:
-            probe.settimeout(POLL_S)
-            return probe.connect_ex(("127.0.0.1", self._exchange.port)) == 0
+        listening = self._exchange is None or is_listening(self._exchange.port)
+        return swept and present.issuperset(self._size.names) and listening
 
     def description(self) -> Iterator[tuple[str, str]]:
         """What runs where, as name and words; of passwords it tells where they are."""
@@ -170,15 +269,13 @@ class Local:
         else:
             yield "server", f"{where}, from {deployment.URL_VARIABLE}"
         for part in self._parts:
-            yield (
-                part.name,
-                terminal.sentence((f"process {part.process.pid}", self._detail(part.name))),
-            )
+            words = (f"process {part.process.pid}", self._describe(part.name))
+            yield part.name, terminal.sentence(words)
         if self._board:
             yield "board", self._board
         yield "logs", str(self.log_dir)
 
-    def _detail(self, name: str) -> str:
+    def _describe(self, name: str) -> str:
         if name in self._size.names:
             return f"{terminal.counted(self._size.slots, 'slot')} ({self._size.pool})"
         if name == "web" and self._exchange is not None:
@@ -198,12 +295,19 @@ class Local:
         return f"{FLOWER_USER}:{password}"
 
 
+def is_listening(port: int) -> bool:
+    """True when somebody on this machine takes connections on `port`."""
+    with socket.socket() as probe:
+        probe.settimeout(POLL_S)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def flower_port(port: int) -> int | None:
     """The port for Flower; None, and a notice, when it is not installed. Raises PortTaken."""
     if importlib.util.find_spec("flower") is None:
         terminal.note("no Flower: it is not installed (pip install 'callflow[flower]')")
         return None
-    return _free(port, "Flower", "--flower-port, or --no-flower")
+    return _free_port(port, "Flower", "--flower-port, or --no-flower")
 
 
 def web_port(port: int) -> int | None:
@@ -211,10 +315,10 @@ def web_port(port: int) -> int | None:
     if importlib.util.find_spec("uvicorn") is None:
         terminal.note("no telephone: it is not installed (pip install 'callflow[web]')")
         return None
-    return _free(port, "the web process", "--web-port, or --no-web")
+    return _free_port(port, "the web process", "--web-port, or --no-web")
 
 
-def _free(port: int, who: str, way_out: str) -> int:
+def _free_port(port: int, who: str, way_out: str) -> int:
     """The port, or PortTaken: found out later, it would be one line in a log."""
     with socket.socket() as probe:
         # As Flower does, so that a port whose last connections are fading away is no obstacle.
