@@ -35,7 +35,7 @@ from callflow.responder.phrases import generic
 from callflow.settings import load as settings
 from callflow.store.leases import Leases
 from callflow.store.reader import CallReader
-from callflow.twilio.numbers import wanted
+from callflow.twilio.rest import wanted_settings
 
 LIFT: Final = "+441632960010"
 SITES: Final = f"""
@@ -130,7 +130,7 @@ async def _ready(plan: Plan, leases: Leases, web: WebProcesses) -> None:
 
 
 async def _measured(plan: Plan, stack: LocalStack, line: Line, client: Client) -> dict[str, Any]:
-    number = wanted(line.public_url)
+    number = wanted_settings(line.public_url)
     carrier = Carrier(
         WebProcesses(stack, line.ports).addresses,
         line.public_url,

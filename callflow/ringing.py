@@ -22,8 +22,7 @@ from callflow.sites.directory import Sites
 from callflow.sites.site import Human, Site
 from callflow.store.handovers import Handovers, Step, Wanted
 from callflow.store.outcome import Ladder, Pass, Resume
-from callflow.twilio.account import CallIsOver, TelephoneError
-from callflow.twilio.rest import Telephone
+from callflow.twilio.rest import CallIsOver, Telephone, TelephoneError
 
 OWN_RING_S = 25
 """For so long a person is rung who has asked for the call: they have their telephone at hand."""

@@ -388,7 +388,7 @@ def _carrier(phone: Mapping[str, object]) -> Carrier:
     from callflow.lab.carrier.account import account
     from callflow.lab.carrier.carrier import Carrier
     from callflow.lab.carrier.human import HumanBehaviour
-    from callflow.twilio.numbers import wanted
+    from callflow.twilio.rest import wanted_settings
 
     settings = bootstrap.settings()
     tokens = settings.webhook_tokens
@@ -398,7 +398,7 @@ def _carrier(phone: Mapping[str, object]) -> Carrier:
         account_sid=settings.twilio_account_sid,
         auth_token=tokens[0] if tokens else unsigned,
     )
-    number = wanted(known.public_url)
+    number = wanted_settings(known.public_url)
     return Carrier(
         known.targets,
         known.public_url,

@@ -168,9 +168,9 @@ def _account(url: str | None) -> Account:
 def _carrier(account: Account, plan: _Plan, mischief: Mischief) -> Carrier:
     from callflow.lab.carrier.carrier import Carrier
     from callflow.lab.carrier.human import HumanBehaviour
-    from callflow.twilio.numbers import wanted
+    from callflow.twilio.rest import wanted_settings
 
-    number = wanted(account.public_url)
+    number = wanted_settings(account.public_url)
     return Carrier(
         account.targets,
         account.public_url,

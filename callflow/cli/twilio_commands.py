@@ -15,7 +15,7 @@ from callflow.errors import CallflowError, SettingsError
 if TYPE_CHECKING:
     from callflow.sites.directory import Sites
     from callflow.sites.site import Site
-    from callflow.twilio.numbers import HeldNumber, Numbers, NumberSettings
+    from callflow.twilio.rest import HeldNumber, Numbers, NumberSettings
 
 
 class SiteNotChosen(CallflowError):
@@ -42,9 +42,8 @@ def setup(
 ) -> None:
     """Print a number's settings, and what differs at Twilio; with --apply, set it there."""
     from callflow import bootstrap
-    from callflow.twilio.account import TelephoneError
-    from callflow.twilio.dialling import e164
-    from callflow.twilio.numbers import wanted
+    from callflow.twilio.numbers import e164
+    from callflow.twilio.rest import TelephoneError, wanted_settings
 
     e164(number)
     public_url = bootstrap.settings().public_url
@@ -52,7 +51,7 @@ def setup(
         raise SettingsError(
             "CALLFLOW_PUBLIC_URL", "not set: Twilio must know where to reach us (https://…)"
         )
-    settings = wanted(public_url, fallback_url)
+    settings = wanted_settings(public_url, fallback_url)
     numbers = _numbers(needed=apply)
     held: HeldNumber | None = None
     if numbers is not None:
@@ -78,7 +77,7 @@ def setup(
 
 def _numbers(*, needed: bool) -> Numbers | None:
     from callflow import bootstrap
-    from callflow.twilio.numbers import Numbers
+    from callflow.twilio.rest import Numbers
 
     known = bootstrap.settings()
     if known.twilio_account_sid is None or known.twilio_auth_token is None:

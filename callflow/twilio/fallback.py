@@ -1,4 +1,4 @@
-"""The document that the carrier keeps for the hour when nothing of ours answers.
+"""Writes the document that the carrier keeps for the hour when nothing of ours answers.
 
 It can ask nobody: neither who calls, nor what was said, nor us. So it does one thing: it rings the
 site's people, one after the other, until one of them picks up, and tells the caller to stay.
@@ -12,7 +12,7 @@ from typing import Final
 
 from callflow.call.language_tag import primary_language
 from callflow.errors import CallflowError
-from callflow.twilio.twiml import MOST_REST_CHARS, Twiml
+from callflow.twilio.twiml import Twiml
 
 SENTENCES: Final = {
     "en": "Please stay on the line: a person is being called.",
@@ -21,9 +21,9 @@ SENTENCES: Final = {
 }
 
 MOST_ROUNDS: Final = 5
-MOST_CHARS: Final = MOST_REST_CHARS
-"""The tightest of Twilio's limits for a document that it keeps or is handed; what it fetches may
-be sixteen times as long."""
+MOST_CHARS: Final = 4_000
+"""Twilio's limit for a document in a REST request (error 32018), the tightest that it has; what it
+fetches may be sixteen times as long."""
 
 
 class FallbackTooLong(CallflowError):
@@ -87,9 +87,8 @@ def _sentences(languages: Sequence[str]) -> list[tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for language in languages or ("en",):
         primary = primary_language(language)
-        known = primary in SENTENCES
-        found.setdefault(
-            SENTENCES[primary if known else "en"],
-            (language if known else "en", SENTENCES[primary if known else "en"]),
-        )
+        tag, sentence = "en", SENTENCES["en"]
+        if primary in SENTENCES:
+            tag, sentence = language, SENTENCES[primary]
+        found.setdefault(sentence, (tag, sentence))
     return list(found.values())

@@ -1,117 +1,72 @@
-"""What Twilio does when a number of ours is called: its addresses, read and set.
+"""Tells which numbers a machine may dial: those of people, and no public emergency number.
 
-Setting them twice changes nothing the second time.
+An emergency number is routed by the address that the carrier has for *our* number, not by the
+lift's: the ambulance would go to the wrong town. A human calls the service that covers the lift.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+import re
+from typing import Final
 
 from callflow.errors import CallflowError
-from callflow.twilio.account import Account
-from callflow.twilio.dialling import e164
-from callflow.twilio.urls import NOTICE, callback_url
+
+_E164: Final = re.compile(r"\+[1-9][0-9]{7,14}")
+_COUNTRY_CODE: Final = re.compile(
+    r"[17]|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]|[0-9]{3}"
+)
+"""As the ITU gives them out: one digit, two, or else three."""
+
+FEWEST_SUBSCRIBER_DIGITS: Final = 5
+"""What a person's number has at least behind its country code and padding zeros. Emergency numbers
+have two to four, and Twilio connects them with a country code in front too."""
+
+_OVERDIALLED: Final = (
+    *("1911", "1933", "44112", "44999", "49110", "49112", "61000", "86110", "86119", "86120"),
+)
+"""Where a switch may take the call at these digits and not wait for more. No person's number begins
+like that: there are no such area codes."""
 
 
-class UnknownNumber(CallflowError):
-    """The account has no such number."""
+class NumberRefused(CallflowError):
+    """A number that is not dialled, and why."""
 
-    def __init__(self, number: str, account_sid: str) -> None:
+    def __init__(self, number: str, reason: str) -> None:
         self.number = number
-        super().__init__(
-            f"account {account_sid} has no number {number}: buy or port it first, or name the "
-            "account that has it in CALLFLOW_TWILIO_ACCOUNT_SID"
-        )
+        self.reason = reason
+        super().__init__(f"the number {number[:32]!a} {reason}")
 
 
-class UselessFallback(CallflowError):
-    """An address that Twilio could not ask when our own is gone."""
+def e164(number: str) -> str:
+    """Return `number` if it is written as `+`, country code and subscriber, 8 to 15 digits.
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        super().__init__(
-            f"{url[:200]!r} is no fallback address: write it with https://, as the carrier shows "
-            "it for the document that `callflow twilio fallback` printed"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NumberSettings:
-    """A number's settings, by Twilio's own names. A blank one is not set."""
-
-    voice_url: str = ""
-    voice_method: str = "POST"
-    status_callback: str = ""
-    status_callback_method: str = "POST"
-    voice_fallback_url: str = ""
-    voice_fallback_method: str = "POST"
-    # An application or a trunk of its own makes Twilio pass over all of the above.
-    voice_application_sid: str = ""
-    trunk_sid: str = ""
-
-    def other_than(self, present: NumberSettings) -> dict[str, str]:
-        """Those of these settings that `present` has otherwise, by name."""
-        now = asdict(present)
-        return {name: value for name, value in asdict(self).items() if value != now[name]}
-
-
-@dataclass(frozen=True, slots=True)
-class HeldNumber:
-    """A number of the account: its sid there, and how it is set now."""
-
-    sid: str
-    settings: NumberSettings
-
-
-def wanted(public_url: str, fallback_url: str | None = None) -> NumberSettings:
-    """How a number should be set so that its calls reach us.
-
-    `fallback_url` is asked when we do not answer; it should be the carrier's own. Without one it is
-    ours, which still helps when one of our processes died. Raises UselessFallback.
+    Raises NumberRefused: a local spelling means something else in every country.
     """
-    if fallback_url is not None and not fallback_url.startswith("https://"):
-        raise UselessFallback(fallback_url)
-    return NumberSettings(
-        voice_url=callback_url(public_url, "/voice/inbound"),
-        status_callback=callback_url(public_url, "/voice/status", patience=NOTICE),
-        voice_fallback_url=fallback_url or callback_url(public_url, "/voice/fallback"),
-    )
+    if not _E164.fullmatch(number):
+        raise NumberRefused(
+            number, "is no telephone number: write it as + and 8 to 15 digits, country code first"
+        )
+    return number
 
 
-class Numbers:
-    """The numbers of one account."""
-
-    def __init__(self, account_sid: str, auth_token: str, api_url: str | None = None) -> None:
-        """`api_url` replaces https://api.twilio.com."""
-        self._account = Account(account_sid, auth_token, api_url)
-
-    def read(self, number: str) -> HeldNumber:
-        """How `number` is set now. Raises UnknownNumber, NumberRefused or TelephoneError."""
-        e164(number)
-        with self._account.asking(f"reading the settings of {number}") as client:
-            # Twilio also finds numbers that only contain this one.
-            found = [
-                _held(each)
-                for each in client.incoming_phone_numbers.list(phone_number=number, limit=20)
-                if each.phone_number == number
-            ]
-        if not found:
-            raise UnknownNumber(number, self._account.account_sid)
-        return found[0]
-
-    def change(self, held: HeldNumber, settings: NumberSettings) -> dict[str, str]:
-        """Set what differs, and return it by name; nothing differs: Twilio is not asked.
-
-        Raises TelephoneError.
-        """
-        changes = settings.other_than(held.settings)
-        if changes:
-            with self._account.asking(f"setting number {held.sid}") as client:
-                client.incoming_phone_numbers(held.sid).update(**changes)
-        return changes
+def diallable(number: str) -> str:
+    """Return `number` if a machine may dial it. Raises NumberRefused for any other."""
+    digits = re.sub(r"[^0-9]", "", number)
+    if digits and (len(_subscriber(digits)) < FEWEST_SUBSCRIBER_DIGITS or _overdials(digits)):
+        raise NumberRefused(
+            number,
+            "is a public emergency number or another short code: a machine never dials those; "
+            "name the number of a person, who calls the service that covers the lift",
+        )
+    return e164(number)
 
 
-def _held(found: Any) -> HeldNumber:
-    now = {each.name: str(getattr(found, each.name) or "") for each in fields(NumberSettings)}
-    return HeldNumber(str(found.sid), NumberSettings(**now))
+def _subscriber(digits: str) -> str:
+    """Without exit code, country code and zeros in front."""
+    bare = digits.lstrip("0")
+    code = _COUNTRY_CODE.match(bare)
+    return bare[code.end() :].lstrip("0") if code else bare
+
+
+def _overdials(digits: str) -> bool:
+    return digits.lstrip("0").startswith(_OVERDIALLED)

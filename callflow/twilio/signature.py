@@ -1,4 +1,4 @@
-"""Was it Twilio that sent this? Nothing else of a request is believed before.
+"""Checks that a request was signed by Twilio; nothing else of it is believed before.
 
 A request is signed with the account's auth token. While a token is being changed, either of two may
 be the right one. Where the account has a signing rule, Twilio announces SHA-256 and signs with a

@@ -1,4 +1,4 @@
-"""The answers to Twilio's webhooks, in the words of calls instead of XML.
+"""Builds the answers to Twilio's webhooks, in the words of calls instead of XML.
 
 Built with the SDK's own generator. Whatever text comes in, a valid document comes out, each `<Say>`
 within Twilio's limits.
@@ -12,14 +12,11 @@ from typing import Any, Final, Self
 from twilio.twiml.voice_response import VoiceResponse
 
 from callflow.errors import CallflowError
-from callflow.twilio.dialling import diallable
-from callflow.twilio.locale import relay_tag, say_tag, speech_tag
-from callflow.twilio.speech import clean, pieces
+from callflow.twilio.numbers import diallable
+from callflow.twilio.speech import clean, pieces, say_tag, speech_tag
 
 MOST_BYTES: Final = 64_000
 """Twilio refuses an answer of more than 64 kB (error 11750), and the caller is cut off."""
-MOST_REST_CHARS: Final = 4_000
-"""Twilio refuses more in a REST request (error 32018)."""
 
 
 class TwimlError(CallflowError):
@@ -27,12 +24,14 @@ class TwimlError(CallflowError):
 
 
 class TwimlTooLong(TwimlError):
-    """`size` above `limit`, both in `unit`."""
+    """`size` above `limit`, both in bytes."""
 
-    def __init__(self, size: int, limit: int, unit: str, way_out: str) -> None:
+    def __init__(self, size: int, limit: int) -> None:
         self.size = size
         self.limit = limit
-        super().__init__(f"a TwiML document of {size} {unit}: Twilio takes {limit}; {way_out}")
+        super().__init__(
+            f"a TwiML document of {size} bytes: Twilio takes {limit}; say less in one turn"
+        )
 
 
 class Twiml:
@@ -160,7 +159,7 @@ class Twiml:
         `parameters` come back in its first frame; `greeting` is said before it. `action` is asked
         when the socket is lost: without it the call would end there.
         """
-        tag = relay_tag(self.language)
+        tag = say_tag(self.language)
         relay = self._response.connect(action=action).conversation_relay(
             url=url,
             language=tag,
@@ -185,16 +184,7 @@ class Twiml:
         document = str(self._response.to_xml())
         size = len(document.encode())
         if size > MOST_BYTES:
-            raise TwimlTooLong(size, MOST_BYTES, "bytes", "say less in one turn")
-        return document
-
-    def xml_for_rest(self) -> str:
-        """The document for a REST request. Raises TwimlTooLong above 4,000 characters."""
-        document = self.xml()
-        if len(document) > MOST_REST_CHARS:
-            raise TwimlTooLong(
-                len(document), MOST_REST_CHARS, "characters", "give the URL of a document instead"
-            )
+            raise TwimlTooLong(size, MOST_BYTES)
         return document
 
     def _speak(self, verb: Any, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The addresses that Twilio asks us at, and how long it may take over each.
+"""Builds the addresses that Twilio asks us at, and says how long it may take over each.
 
 Twilio signs the address that it was given, so every process derives addresses from the one
 configured public base URL; what a proxy made of host, port and path does not matter.

@@ -14,8 +14,7 @@ from contextlib import asynccontextmanager
 from callflow.errors import StoreError
 from callflow.store.outcome import Resume
 from callflow.store.quiet_lines import QuietLines
-from callflow.twilio.account import TelephoneError
-from callflow.twilio.rest import Telephone
+from callflow.twilio.rest import Telephone, TelephoneError
 from callflow.web import ending
 from callflow.web.hook import TERMINAL
 from callflow.web.party import Party

@@ -24,7 +24,7 @@ from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from callflow.errors import CallflowError, InvalidCallSid, StoreError, UnknownCall
 from callflow.responder.speech import joined
 from callflow.store.keys import call_keys
-from callflow.twilio import frames
+from callflow.twilio import relay_frames as frames
 from callflow.twilio.twiml import Twiml
 from callflow.web import ending, voice
 from callflow.web.addresses import Flight, Saying

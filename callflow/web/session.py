@@ -15,7 +15,7 @@ from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, StoreError, UnknownCall
 from callflow.store.replies import CallStatus, ReplyProgress
-from callflow.twilio import frames
+from callflow.twilio import relay_frames as frames
 from callflow.web.hook import Hook, Said, counted
 from callflow.web.party import ASKED_WITHIN_S, DUE_S, PHRASES, Party, is_lost
 from callflow.web.talk import Talk, let_go
@@ -266,7 +266,7 @@ class Session(Talk):
         if (new or reply.done) and not await self._party.may_say(self.call_sid, turn, reply.text):
             return False
         if new or (reply.done and reply.text):
-            await self._send(frames.text(new, last=reply.done, lang=None))
+            await self._send(frames.text(new, last=reply.done))
             self._spoken.said(turn, new, time.monotonic())
             await self._tell_sent(turn)
         else:

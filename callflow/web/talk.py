@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from callflow.errors import StoreError
-from callflow.twilio import frames
+from callflow.twilio import relay_frames as frames
 from callflow.web.addresses import Flight
 from callflow.web.by_socket import BySocket
 from callflow.web.hook import Hook, Said, counted
@@ -108,10 +108,10 @@ class Talk:
         answers = self._party.answers_in(self._answers, language)
         if answers is not self._answers:
             self._answers = answers
-            await self._send(frames.language(answers.language, answers.language))
+            await self._send(frames.language(answers.language))
 
     async def _aloud(self, text: str) -> None:
-        await self._send(frames.text(text, last=True, lang=None))
+        await self._send(frames.text(text, last=True))
         self._spoken.aloud(text, time.monotonic())
 
     def _speak_by(self) -> float:

@@ -19,7 +19,7 @@ from callflow.lab.demo.ear import misheard
 from callflow.lab.demo.web import Line, WebProcesses
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.responder.phrases import generic
-from callflow.twilio.numbers import wanted
+from callflow.twilio.rest import wanted_settings
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 
@@ -54,7 +54,7 @@ class Telephone:
         human: HumanBehaviour = NEVER,
         speed: float = GATHER_SPEED,
     ) -> AsyncIterator[Carrier]:
-        number = wanted(self.line.public_url)
+        number = wanted_settings(self.line.public_url)
         async with Carrier(
             self.web.addresses,
             self.line.public_url,

@@ -6,9 +6,9 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Sequence
+from itertools import product
 from urllib.parse import urlsplit
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -40,16 +40,16 @@ def announced(signature: str, algorithm: str = "HMAC_SHA256") -> dict[str, str]:
     return {SIGNATURE_HEADER: signature, SETTINGS_HEADER: f"key=WK1,algorithm={algorithm}"}
 
 
-@pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda webhook: webhook.name)
-def test_each_recorded_webhook_is_judged_as_marked(webhook: Webhook) -> None:
-    assert OURS.valid(webhook.url, webhook.params, webhook.headers) is webhook.genuine
+def test_each_recorded_webhook_is_judged_as_marked() -> None:
+    judged = {each.name: OURS.valid(each.url, each.params, each.headers) for each in WEBHOOKS}
+    assert judged == {each.name: each.genuine for each in WEBHOOKS}
 
 
-@pytest.mark.parametrize("webhook", GENUINE, ids=lambda webhook: webhook.name)
-def test_the_address_is_rebuilt_from_the_public_one(webhook: Webhook) -> None:
-    parts = urlsplit(webhook.url)
-    url = signed_url("https://arc.example/", parts.path, parts.query)
-    assert OURS.valid(url, webhook.params, webhook.headers)
+def test_the_address_is_rebuilt_from_the_public_one() -> None:
+    for webhook in GENUINE:
+        parts = urlsplit(webhook.url)
+        url = signed_url("https://arc.example/", parts.path, parts.query)
+        assert OURS.valid(url, webhook.params, webhook.headers), webhook.name
 
 
 def test_the_socket_handshake_is_signed_over_its_wss_address() -> None:
@@ -119,9 +119,9 @@ def test_garbage_is_refused_and_does_not_raise(
     assert not OURS.valid(url, params, headers)
 
 
-@pytest.mark.parametrize("url", ["https://[", "https://h:port/", "https://h/\ud800", "", "\x00"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
-    assert not OURS.valid(url, [("a", "b")], {SIGNATURE_HEADER: "AAAA"})
+def test_an_address_that_is_none_is_refused() -> None:
+    for url in ("https://[", "https://h:port/", "https://h/\ud800", "", "\x00"):
+        assert not OURS.valid(url, [("a", "b")], {SIGNATURE_HEADER: "AAAA"})
     assert not OURS.valid(URL, [("a", "\udfff")], {SIGNATURE_HEADER: "AAAA"})
 
 
@@ -136,12 +136,12 @@ def test_while_a_token_is_changed_both_are_good() -> None:
         assert both.valid(URL, (), {SIGNATURE_HEADER: signed(token, URL)}) is good
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\n"])
-def test_a_blank_token_opens_nothing(blank: str) -> None:
-    ours = Signatures([blank], [blank])
-    for header in ({SIGNATURE_HEADER: signed(blank, URL)}, announced(signed(blank, URL))):
-        assert not ours.valid(URL, (), header)
-    assert not ours.valid(URL, (), announced(signed(blank, URL, algorithm="sha256")))
+def test_a_blank_token_opens_nothing() -> None:
+    for blank in ("", " ", "\n"):
+        ours = Signatures([blank], [blank])
+        for header in ({SIGNATURE_HEADER: signed(blank, URL)}, announced(signed(blank, URL))):
+            assert not ours.valid(URL, (), header)
+        assert not ours.valid(URL, (), announced(signed(blank, URL, algorithm="sha256")))
 
 
 def test_blank_values_and_repeated_names_are_signed_in_any_order() -> None:
@@ -153,20 +153,17 @@ def test_blank_values_and_repeated_names_are_signed_in_any_order() -> None:
     assert not OURS.valid(URL, [*params[:1], *params[2:]], headers)
 
 
-@pytest.mark.parametrize(
-    ("asked", "was_signed"),
-    [
+def test_a_port_may_be_signed_or_not() -> None:
+    for asked, was_signed in (
         ("https://h.example/x", "https://h.example:443/x"),
         ("https://h.example:443/x", "https://h.example/x"),
         ("https://h.example:8443/x", "https://h.example/x"),
         ("wss://h.example/x", "wss://h.example:443/x"),
         ("http://h.example/x", "http://h.example:80/x"),
         ("https://[2001:db8::1]:8443/x", "https://[2001:db8::1]/x"),
-    ],
-)
-def test_a_port_may_be_signed_or_not(asked: str, was_signed: str) -> None:
-    assert OURS.valid(asked, (), {SIGNATURE_HEADER: signed(AUTH_TOKEN, was_signed)})
-    assert OURS.valid(asked, (), {SIGNATURE_HEADER: signed(AUTH_TOKEN, asked)})
+    ):
+        assert OURS.valid(asked, (), {SIGNATURE_HEADER: signed(AUTH_TOKEN, was_signed)})
+        assert OURS.valid(asked, (), {SIGNATURE_HEADER: signed(AUTH_TOKEN, asked)})
 
 
 def test_the_announced_scheme_is_checked_with_the_shared_key_or_the_token() -> None:
@@ -185,12 +182,12 @@ def test_the_announced_scheme_is_checked_with_the_shared_key_or_the_token() -> N
     assert not ours.valid(URL, params, {SIGNATURE_HEADER: signed("shared", URL, params)})
 
 
-@pytest.mark.parametrize("algorithm", ["HMAC_MD5", "NONE", "RSA_SHA256", "é"])
-def test_an_unknown_algorithm_is_refused(algorithm: str) -> None:
+def test_an_unknown_algorithm_is_refused() -> None:
     ours = Signatures([AUTH_TOKEN], ["shared"])
-    for known in ("sha1", "sha256"):
-        for key in (AUTH_TOKEN, "shared"):
-            assert not ours.valid(URL, (), announced(signed(key, URL, (), known), algorithm))
+    for algorithm, known, key in product(
+        ("HMAC_MD5", "NONE", "RSA_SHA256", "é"), ("sha1", "sha256"), (AUTH_TOKEN, "shared")
+    ):
+        assert not ours.valid(URL, (), announced(signed(key, URL, (), known), algorithm))
 
 
 def _as_signed(params: Sequence[tuple[str, str]]) -> str:

@@ -1,14 +1,15 @@
-"""Whatever is to be said reaches Twilio whole, in lengths that it takes, cut between sentences."""
+"""What is to be said reaches Twilio whole, in lengths and under language tags that it takes."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from urllib.parse import quote
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from callflow.twilio.speech import clean, pieces
+from callflow.twilio.speech import clean, pieces, say_tag, speech_tag
 
 ANYTHING = st.text(st.characters(exclude_categories=[]))
 """Every plane, with lone surrogates, controls and noncharacters."""
@@ -74,3 +75,39 @@ def test_a_long_text_is_cut_where_sentences_end() -> None:
 
 def test_nothing_to_say_is_no_piece() -> None:
     assert pieces("") == pieces(" \n\x00\ud800 ") == []
+
+
+TAGS = (  # As calls name a language, as recognition does, as speech does.
+    ("en-GB", "en-GB", "en-GB"),
+    ("en", "en-GB", "en-GB"),
+    ("en_us", "en-US", "en-US"),
+    ("es", "es-ES", "es-ES"),
+    ("es-MX", "es-MX", "es-MX"),
+    ("es-419", "es-ES", "es-ES"),
+    ("zh", "cmn-Hans-CN", "zh-CN"),
+    ("zh-CN", "cmn-Hans-CN", "zh-CN"),
+    ("zh-Hans", "cmn-Hans-CN", "zh-CN"),
+    ("zh-SG", "cmn-Hans-CN", "zh-CN"),
+    ("cmn-Hans-CN", "cmn-Hans-CN", "zh-CN"),
+    ("zh-TW", "cmn-Hant-TW", "zh-TW"),
+    ("zh-Hant", "cmn-Hant-TW", "zh-TW"),
+    ("zh-HK", "yue-Hant-HK", "zh-HK"),
+    ("yue", "yue-Hant-HK", "zh-HK"),
+    ("fr", "fr-FR", "fr-FR"),
+    ("pt-BR", "pt-BR", "pt-BR"),
+    ("sw-KE", "sw-KE", "sw-KE"),
+    (" EN-gb ", "en-GB", "en-GB"),
+    ("tlh", "en-GB", "en-GB"),
+    ("", "en-GB", "en-GB"),
+    ("multi lingual", "en-GB", "en-GB"),
+)
+
+
+def test_each_service_gets_its_own_name_of_a_language() -> None:
+    assert [(call, speech_tag(call), say_tag(call)) for call, _, _ in TAGS] == list(TAGS)
+
+
+@given(st.text())
+def test_any_text_gives_a_tag_with_a_region(language: str) -> None:
+    for tag in (speech_tag(language), say_tag(language)):
+        assert re.fullmatch(r"[a-z]{2,3}(-Han[st])?-[A-Z]{2}", tag)

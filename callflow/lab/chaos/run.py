@@ -30,7 +30,7 @@ from callflow.lab.server.leaks import keys_without_lifetime
 from callflow.lab.stack import LocalStack
 from callflow.settings import Settings, load
 from callflow.store.reader import CallReader
-from callflow.twilio.numbers import wanted
+from callflow.twilio.rest import wanted_settings
 
 READY_S: Final = 60.0
 LAST_CALLS_S: Final = 120.0
@@ -126,7 +126,7 @@ class Machine:
             self.watcher.on_event(f"{crowd.going} calls would not end: they are hung up")
 
     def _carrier(self, web: WebProcesses) -> Carrier:
-        line, number = self.line, wanted(self.line.public_url)
+        line, number = self.line, wanted_settings(self.line.public_url)
         return Carrier(
             web.addresses,
             line.public_url,

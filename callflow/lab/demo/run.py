@@ -30,7 +30,7 @@ from callflow.settings import Settings
 from callflow.store.calls import CallStore
 from callflow.store.leases import Leases
 from callflow.store.reader import CallReader
-from callflow.twilio.numbers import wanted
+from callflow.twilio.rest import wanted_settings
 
 READY_S = 30.0
 FRAME_S = 0.25
@@ -117,7 +117,7 @@ class Demo:
         return self._verdict(striker.strikes, backlog.call_sids)
 
     async def _all_calls(self) -> None:
-        line, number = self._line, wanted(self._line.public_url)
+        line, number = self._line, wanted_settings(self._line.public_url)
         async with Carrier(
             self._web.addresses,
             line.public_url,

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.twilio import frames
-from callflow.twilio.frames import (
-    DigitsRefused,
+from callflow.twilio import relay_frames as frames
+from callflow.twilio.relay_frames import (
     Dtmf,
     Frame,
     Interrupt,
@@ -51,18 +50,13 @@ def test_the_recorded_frames_are_understood() -> None:
     assert found == [
         Setup(
             call_sid="CA0000000000000000000000000000000a",
-            session_id="VX00000000000000000000000000000000",
-            account_sid="AC00000000000000000000000000000001",
             from_="+441632960999",
             to="+441632960010",
-            call_type="PSTN",
-            direction="inbound",
-            call_status="RINGING",
             custom_parameters={"lineId": "L-0042"},
         ),
-        Prompt("there's smo", "en-GB", last=False),
-        Interrupt("You've reached the lift emer", 1460),
-        Prompt("there's smoke coming in", "en-GB", last=True),
+        Prompt("there's smo", last=False),
+        Interrupt("You've reached the lift emer"),
+        Prompt("there's smoke coming in"),
         Dtmf("*"),
         RelayError('Invalid message received: { "foo" : "bar" }'),
         Other("speakerEvent-unknown-future-type"),
@@ -71,28 +65,14 @@ def test_the_recorded_frames_are_understood() -> None:
 
 def test_our_frames_are_as_recorded() -> None:
     ours = [each["frame"] for each in RECORDED if each["dir"] == "out"]
-    sent_digits, first, last, _, language, end = ours
+    _, first, last, _, language, end = ours
     first.pop("interruptible")
-    assert json.loads(frames.send_digits("1", "1")) == sent_digits
     assert json.loads(frames.text(first["token"], last=False)) == first
     assert json.loads(frames.text(last["token"], last=True)) == last
-    assert json.loads(frames.language("es", "es-ES")) == language
+    assert json.loads(frames.language("es")) == language
     ended = json.loads(frames.end({"reasonCode": "human", "scenario": "fire_smoke"}))
     assert ended.keys() == end.keys()
     assert json.loads(ended["handoffData"]) == json.loads(end["handoffData"])
-
-
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        (1460, 1460), ("1460", 1460), ("1460.6", 1461), (1.5e3, 1500), (0, 0), (-5, 0),
-        ("", None), ("soon", None), (None, None), (True, None), ([], None),
-        (float("nan"), None), (float("inf"), None), ("1e999", None),
-    ],
-)  # fmt: skip
-def test_the_time_of_an_interrupt_may_be_written_in_any_way(written: Any, read: int | None) -> None:
-    frame = sent(type="interrupt", utteranceUntilInterrupt="Hel", durationUntilInterruptMs=written)
-    assert frame == Interrupt("Hel", read)
 
 
 def test_missing_and_null_fields_are_as_none_given() -> None:
@@ -117,26 +97,26 @@ def test_a_torn_emoji_does_not_cost_the_utterance() -> None:
     assert frame == Prompt("fire   here 🚒")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", SECRET, "null", "[]", '"x"', "{", f'{{"type": "prompt", "voicePrompt": "{SECRET}"',
-        f'{{"voicePrompt": "{SECRET}"}}', f'{{"type": null, "voicePrompt": "{SECRET}"}}',
-        f'{{"type": "prompt", "text": "{SECRET}"}}',
-        f'{{"type": "prompt", "voicePrompt": ["{SECRET}"]}}',
-        f'{{"type": "dtmf", "key": "{SECRET}"}}', f'{{"type": "setup", "from": "{SECRET}"}}',
-        f'{{"type": ["{SECRET}"]}}', "[" * 200_000, '{"a":' * 200_000, "9" * 10_000,
-        '{"type": "interrupt", "durationUntilInterruptMs": ' + "9" * 10_000 + "}",
-    ],
-)  # fmt: skip
-def test_a_malformed_frame_is_refused_without_showing_it(text: str) -> None:
-    with pytest.raises(MalformedFrame) as caught:
-        parse(text)
-    assert caught.value.size == len(text)
-    assert SECRET not in repr(caught.getrepr(showlocals=False, style="long"))
-    assert SECRET not in str(caught.value)
-    # Nothing that a tool which looks at causes would find carries the text.
-    assert caught.value.__cause__ is None
+MALFORMED = (
+    *("", SECRET, "null", "[]", '"x"', "{", f'{{"type": "prompt", "voicePrompt": "{SECRET}"'),
+    *(f'{{"voicePrompt": "{SECRET}"}}', f'{{"type": null, "voicePrompt": "{SECRET}"}}'),
+    f'{{"type": "prompt", "text": "{SECRET}"}}',
+    f'{{"type": "prompt", "voicePrompt": ["{SECRET}"]}}',
+    *(f'{{"type": "dtmf", "key": "{SECRET}"}}', f'{{"type": "setup", "from": "{SECRET}"}}'),
+    *(f'{{"type": ["{SECRET}"]}}', "[" * 200_000, '{"a":' * 200_000, "9" * 10_000),
+    '{"type": "interrupt", "durationUntilInterruptMs": ' + "9" * 10_000 + "}",
+)
+
+
+def test_a_malformed_frame_is_refused_without_showing_it() -> None:
+    for text in MALFORMED:
+        with pytest.raises(MalformedFrame) as caught:
+            parse(text)
+        assert caught.value.size == len(text)
+        assert SECRET not in repr(caught.getrepr(showlocals=False, style="long"))
+        assert SECRET not in str(caught.value)
+        # Nothing that a tool which looks at causes would find carries the text.
+        assert caught.value.__cause__ is None
 
 
 @given(st.dictionaries(NAMES, JSON), TYPES | JSON)
@@ -153,30 +133,10 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=[])))
 def test_a_token_keeps_its_spaces_and_can_always_be_written(token: str) -> None:
-    written = frames.text(token, last=False, lang="zh")
-    frame = json.loads(written.encode().decode())
-    assert frame["lang"] == "zh-CN"
+    frame = json.loads(frames.text(token, last=False).encode().decode())
     assert len(frame["token"].split()) <= len(token.split()) + len(token)
     assert json.loads(frames.text(" next ", last=True)) == {
         "type": "text",
         "token": " next ",
         "last": True,
-    }
-
-
-@pytest.mark.parametrize(
-    ("digits", "allowed"),
-    [("1", ""), ("12", "1"), ("", "1"), ("*", "123"), ("A", "A"), ("1 2", "12 "), ("１", "１")],
-)
-def test_digits_outside_the_allow_list_are_not_sent(digits: str, allowed: str) -> None:
-    with pytest.raises(DigitsRefused) as caught:
-        frames.send_digits(digits, allowed)
-    assert "allowed_digits" in str(caught.value)
-    assert caught.value.digits == digits
-
-
-def test_allowed_digits_are_sent_as_they_are() -> None:
-    assert json.loads(frames.send_digits("1w#1", "1#w*")) == {
-        "type": "sendDigits",
-        "digits": "1w#1",
     }
