@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callflow.settings.people import LOOPBACK
+from callflow.settings import LOOPBACK
 
 SESSION_COOKIE, PRE_SESSION_COOKIE = "callflow-session", "callflow-before"
 """Of somebody who has signed in, and of a browser in which somebody is about to."""

@@ -32,10 +32,9 @@ from joserfc.jws import JWSRegistry
 
 from callflow.access.auth import SignInRefused
 from callflow.access.sessions import Person, SessionUser, new_token, same_secret
-from callflow.call.role import Role
+from callflow.call.role import Role, roles_by_claim
 from callflow.i18n import choose_language
-from callflow.settings import Settings
-from callflow.settings.people import LOOPBACK, roles_by_claim
+from callflow.settings import LOOPBACK, Settings
 
 WITHIN_S = 600
 """How long somebody may take at the provider."""

@@ -41,3 +41,20 @@ _PERMISSIONS = {
     Role.DISPATCHER: _VIEWER | {Permission.ACT},
     Role.ADMIN: frozenset(Permission),
 }
+
+
+def roles_by_claim(text: str) -> dict[str, Role]:
+    """Which value of the role claim means which role, from CALLFLOW_OIDC_ROLES.
+
+    Raises ValueError for what is no such list.
+    """
+    found = {}
+    for part in text.split(","):
+        value, equals, role = part.rpartition("=")
+        if not equals or not value.strip() or role.strip() not in set(Role):
+            raise ValueError(
+                f"says {part.strip()!r}: write VALUE=ROLE with commas between them, where ROLE is "
+                f"{', '.join(Role)}"
+            )
+        found[value.strip()] = Role(role.strip())
+    return found

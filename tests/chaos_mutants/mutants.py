@@ -161,7 +161,7 @@ MUTANTS = {
         frozenset({7}),
         (
             Patch(
-                "settings/__init__.py",
+                "settings.py",
                 "reply_wait_s: float = Field(3.5,",
                 "reply_wait_s: float = Field(9,",
             ),

@@ -14,52 +14,78 @@ from functools import cache
 from pathlib import Path
 
 from callflow import archive
+from callflow import settings as settings_module
 from callflow.archive import Archivist
-from callflow.bootstrap.base import client, settings, sites, telephone
-from callflow.bootstrap.wording import guard, models, prompts
-from callflow.bootstrap.wording import responder as _responder
+from callflow.call.facts import known
+from callflow.call.record import CallRecord
+from callflow.errors import SettingsError
 from callflow.heartbeat import Drain, Heartbeat, worker_name
 from callflow.intake import Intake
 from callflow.procedures.library import SopLibrary
 from callflow.procedures.protocols import Engine
 from callflow.procedures.shelf import Shelf
+from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
+from callflow.responder.approved import conditions
+from callflow.responder.counted import CountedResponder
+from callflow.responder.echo import EchoResponder
+from callflow.responder.guard import Guard
+from callflow.responder.model import Model, ModelUnusable, model
+from callflow.responder.paced import PacedResponder
+from callflow.responder.prompt import PromptError, Prompts
+from callflow.responder.protocol import Responder
 from callflow.responder.scripted import ScriptedResponder
+from callflow.responder.worded import ModelResponder
 from callflow.retrieval.engine import Retrieval, engine, installed
 from callflow.ringing import Ringing
+from callflow.settings import Settings
+from callflow.sites.directory import Sites
+from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence
 from callflow.store.reader import CallReader
 from callflow.turn import Turns
+from callflow.twilio.rest import Telephone
 from callflow.understand import Comprehension
 from callflow.watchdog import Watchdog
 
-__all__ = [
-    "archivist",
-    "client",
-    "drain",
-    "forget",
-    "guard",
-    "index_dir",
-    "intake",
-    "journal",
-    "leases",
-    "library",
-    "models",
-    "prepare",
-    "prompts",
-    "retrieval",
-    "ringing",
-    "settings",
-    "shelf",
-    "sites",
-    "snapshots",
-    "store",
-    "telephone",
-    "turns",
-    "watchdog",
-]
+
+@cache
+def settings() -> Settings:
+    """The environment as it was when it was first asked for."""
+    return settings_module.load()
+
+
+@cache
+def client() -> Client:
+    """This process's connections to the server that holds the calls."""
+    url = settings().redis_url
+    if url is None:
+        raise SettingsError(
+            "CALLFLOW_REDIS_URL",
+            "not set, and no local stack is running here: start one with `callflow up`, or name "
+            "the server that holds the calls (redis://… or rediss://…)",
+        )
+    return connect(url)
+
+
+@cache
+def sites() -> Sites:
+    """The lifts and whom to ring for them; none where no file is named. Raises SitesError."""
+    path = settings().sites
+    return Sites(()) if path is None else Sites.load(path)
+
+
+@cache
+def telephone() -> Telephone | None:
+    """The carrier's REST API; None where its credentials are not set."""
+    known = settings()
+    if known.twilio_account_sid is None or known.twilio_auth_token is None:
+        return None
+    return Telephone(
+        known.twilio_account_sid, known.twilio_auth_token.get_secret_value(), known.twilio_api_url
+    )
 
 
 @cache
@@ -177,6 +203,80 @@ def prepare() -> None:
 
 
 @cache
+def models() -> tuple[Model, ...]:
+    """The language models, the first one first; none where none is named.
+
+    Their clients are imported here, in the parent, and open their connections at first use.
+    Raises SettingsError.
+    """
+    named = settings()
+    wanted = (
+        ("MODEL", named.model, named.model_url, named.model_key),
+        ("MODEL_2", named.model_2, named.model_2_url, named.model_2_key),
+    )
+    found = []
+    for variable, spec, url, key in wanted:
+        if spec is not None:
+            try:
+                found.append(model(spec, url, None if key is None else key.get_secret_value()))
+            except ModelUnusable as error:
+                raise SettingsError(f"CALLFLOW_{variable}", str(error)) from error
+    return tuple(found)
+
+
+@cache
+def prompts() -> Prompts:
+    """What models are asked with. Raises SettingsError."""
+    try:
+        return Prompts.load(settings().prompts_dir)
+    except PromptError as error:
+        raise SettingsError("CALLFLOW_PROMPTS_DIR", str(error)) from error
+
+
+@cache
+def guard() -> Guard:
+    """What stands between a model and the caller."""
+    return Guard()
+
+
+def responder(script: ScriptedResponder) -> Responder:
+    """Who words replies here: `script`, perhaps behind models, or what stands in for them."""
+    spoken: Responder = script
+    if settings().responder == "echo":
+        spoken = EchoResponder()
+    elif settings().responder == "counted":
+        spoken = CountedResponder()
+    elif models():
+        spoken = _worded(script)
+    return PacedResponder(spoken, settings().pace_s) if settings().pace_s else spoken
+
+
+def _worded(script: ScriptedResponder) -> Responder:
+    return ModelResponder(
+        models(),
+        script,
+        _forbidden,
+        Breakers(Scripts(client())),
+        first_token_s=settings().model_first_token_s,
+        reply_s=settings().model_reply_s,
+        prompts=prompts(),
+        lift=_lift,
+    )
+
+
+def _forbidden(sentence: str, record: CallRecord) -> str | None:
+    """The rule that keeps a sentence from being spoken in this call; None where it may be."""
+    return guard().check(
+        sentence, language=record.language, facts=known(record), approved=conditions(record)
+    )
+
+
+def _lift(record: CallRecord) -> str:
+    site = None if record.site is None else sites().get(record.site)
+    return "" if site is None else f"{site.lift}, {site.address}"
+
+
+@cache
 def drain() -> Drain:
     """Whether this worker is to end. Asked for in the parent first: its children share it."""
     return Drain(settings().drain_s)
@@ -192,7 +292,7 @@ def turns(node: str) -> Turns:
         store=_store(patience_s=settings().turn_deadline_s),
         heartbeat=Heartbeat(store(), Presence(client(), name), name, drain()),
         comprehension=Comprehension(shelf().current),
-        responder=_responder(script),
+        responder=responder(script),
         script=script,
     )
 
