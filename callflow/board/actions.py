@@ -1,4 +1,4 @@
-"""What dispatchers do in a call from the board: one address for each act, a form in, JSON out.
+"""Does what dispatchers ask for in a call: one address for each action, a form in, JSON out.
 
 Every form may name itself (`request`): sent again, as when its answer was lost, it is done once.
 `seen` is what the page showed (`call.acts.seen`): who is second is told who was first, with 409.
@@ -18,15 +18,15 @@ from starlette.routing import BaseRoute
 
 from callflow.access.auth import BoardAuth
 from callflow.access.sessions import Person
-from callflow.board.told import refused, unreachable
 from callflow.call import acts
-from callflow.call.disposition import disposition
+from callflow.call.acts import Overtaken, ReasonMissing, TooMuch, WithHuman
+from callflow.call.disposition import MaybeTrapped, disposition
 from callflow.call.facts import HUMAN_FACTS, parsed
 from callflow.call.record import CallRecord
 from callflow.call.role import Permission
 from callflow.call.urgency import Urgency
 from callflow.celery import wake
-from callflow.errors import CallEnded, CallflowError, StoreError
+from callflow.errors import CallEnded, CallflowError, InvalidCallSid, StoreError, UnknownCall
 from callflow.responder.approved import approved
 from callflow.ringing import Ringing
 from callflow.store.asked import new_request
@@ -47,73 +47,74 @@ class BadForm(CallflowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ActionForm:
     """One form: about which call, by whom, as which request, and what the person had seen."""
 
     call_sid: str
     person: Person
-    form: Mapping[str, str]
+    fields: Mapping[str, str]
     request: str
 
     def seen(self, thing: str) -> int | None:
         """How often `thing` had been acted on when the person looked; None for a form that does not
         say. Raises BadSeen."""
-        shown = self.form.get("seen")
+        shown = self.fields.get("seen")
         return None if shown is None else acts.count(shown, thing)
 
-    def field(self, name: str) -> str:
+    def required(self, name: str) -> str:
         """A field that must be there. Raises BadForm."""
-        given = self.form.get(name, "").strip()
+        given = self.fields.get(name, "").strip()
         if not given:
             raise BadForm(name, "is missing: fill it in")
         return given
 
 
 @dataclass(frozen=True, slots=True)
-class Actions:
-    """What a web process acts with; in the state of each request as `actions`. All methods block.
+class StaffActions:
+    """Does the actions of one web process; in the state of each request as `actions`. All methods
+    block.
 
-    `bring` has a phrase that waits reach its caller soon; what it does is only faster than what
-    happens by itself. `errand` runs what blocks, the carrier's API too, where nobody else waits.
+    `deliver_soon` has a phrase that waits reach its caller soon; what it does is only faster than
+    what happens by itself. `run` calls what blocks, the carrier's API too, where nobody else waits.
     """
 
     store: CallStore
     snapshots: CallReader
     ringing: Ringing
-    bring: Callable[[str], None]
-    errand: Callable[..., Awaitable[Any]]
+    deliver_soon: Callable[[str], None]
+    run: Callable[..., Awaitable[Any]]
 
-    def take_over(self, asked: Asked) -> dict[str, object]:
+    def take_over(self, form: ActionForm) -> dict[str, object]:
         """Ring the person for this call, then the site's humans. They have it when they pick up."""
         done, before = self.store.desk_work.take_over(
-            asked.call_sid,
-            asked.person.name,
-            asked.person.telephone,
-            request=asked.request,
-            seen=asked.seen(acts.CALL),
+            form.call_sid,
+            form.person.name,
+            form.person.telephone,
+            request=form.request,
+            seen=form.seen(acts.CALL),
         )
         if done:
             self.ringing.give_up(before)
         # Asked again, too: the process that was asked first may have died before it rang.
-        rung = self.ringing.ring(asked.call_sid)
+        rung = self.ringing.ring(form.call_sid)
         return {"rung": str(rung)}
 
-    def say(self, asked: Asked) -> dict[str, object]:
+    def say(self, form: ActionForm) -> dict[str, object]:
         """Have a phrase said: typed (`text`), or one of the procedures' (`phrase`, its id)."""
-        text = self._approved(asked) if asked.form.get("phrase") else asked.field("text")
+        text = self._approved_sentence(form) if form.fields.get("phrase") else form.required("text")
         self.store.sayings.say(
-            asked.call_sid,
+            form.call_sid,
             text,
-            asked.person.name,
-            request=asked.request,
-            seen=asked.seen(acts.SAY),
+            form.person.name,
+            request=form.request,
+            seen=form.seen(acts.SAY),
         )
-        self.bring(asked.call_sid)
+        self.deliver_soon(form.call_sid)
         return {}
 
-    def _approved(self, asked: Asked) -> str:
-        name = asked.field("phrase")
-        found = approved(self.snapshots.read(asked.call_sid)).get(name)
+    def _approved_sentence(self, form: ActionForm) -> str:
+        name = form.required("phrase")
+        found = approved(self.snapshots.read(form.call_sid)).get(name)
         if found is None:
             raise BadForm("phrase", "names no sentence of this call's procedures")
         if found.waits_for is not None:
@@ -122,72 +123,72 @@ class Actions:
             )
         return found.text
 
-    def note(self, asked: Asked) -> dict[str, object]:
+    def note(self, form: ActionForm) -> dict[str, object]:
         """Keep a note; nobody speaks it."""
         self.store.desk_work.remark(
-            asked.call_sid, asked.field("text"), asked.person.name, request=asked.request
+            form.call_sid, form.required("text"), form.person.name, request=form.request
         )
         return {}
 
-    def fact(self, asked: Asked) -> dict[str, object]:
+    def fact(self, form: ActionForm) -> dict[str, object]:
         """Record a fact (`name`, `value`); an empty value takes it back."""
-        name, value = asked.field("name"), asked.form.get("value", "").strip()
+        name, value = form.required("name"), form.fields.get("value", "").strip()
         if name not in HUMAN_FACTS:
             parsed(name, value)
         self.store.recorded.note(
-            asked.call_sid,
+            form.call_sid,
             name,
             parsed(name, value) if value else None,
-            asked.person.name,
-            seen=asked.seen(acts.fact(name)),
-            request=asked.request,
+            form.person.name,
+            seen=form.seen(acts.fact(name)),
+            request=form.request,
         )
         return {}
 
-    def urgency(self, asked: Asked) -> dict[str, object]:
+    def urgency(self, form: ActionForm) -> dict[str, object]:
         """Say how urgent the call is (`urgency`, and `reason` where it is less than was heard)."""
-        given = asked.field("urgency").upper()
+        given = form.required("urgency").upper()
         level = next((one for one in URGENCIES if one == given), None)
         if level is None:
             raise BadForm("urgency", f"is one of {', '.join(URGENCIES)}")
         _, waits = self.store.desk_work.urge(
-            asked.call_sid,
+            form.call_sid,
             level,
-            asked.person.name,
-            request=asked.request,
-            reason=asked.form.get("reason", ""),
-            seen=asked.seen(acts.URGENCY),
+            form.person.name,
+            request=form.request,
+            reason=form.fields.get("reason", ""),
+            seen=form.seen(acts.URGENCY),
         )
         if waits:
-            wake(asked.call_sid, urgency=level)
+            wake(form.call_sid, urgency=level)
         return {}
 
-    def end(self, asked: Asked) -> dict[str, object]:
+    def end(self, form: ActionForm) -> dict[str, object]:
         """End the call (`disposition`), and close its line; `confirm` where somebody may still be
         trapped. `closed` is False where the carrier could not be asked: the next answer to the
         caller's line closes it."""
         self.store.desk_work.end(
             self.snapshots.read,
-            asked.call_sid,
-            disposition(asked.field("disposition")),
-            asked.person.name,
-            request=asked.request,
-            confirmed=asked.form.get("confirm", "") in ("yes", "true", "1", "on"),
-            seen=asked.seen(acts.CALL),
+            form.call_sid,
+            disposition(form.required("disposition")),
+            form.person.name,
+            request=form.request,
+            confirmed=form.fields.get("confirm", "") in ("yes", "true", "1", "on"),
+            seen=form.seen(acts.CALL),
         )
-        self.ringing.call_off(asked.call_sid)
-        return {"closed": self.ringing.hang_up(asked.call_sid)}
+        self.ringing.call_off(form.call_sid)
+        return {"closed": self.ringing.hang_up(form.call_sid)}
 
 
-Act = Callable[[Actions, Asked], dict[str, object]]
+Action = Callable[[StaffActions, ActionForm], dict[str, object]]
 
-ACTS: Final[Mapping[str, Act]] = {
-    "take-over": Actions.take_over,
-    "say": Actions.say,
-    "note": Actions.note,
-    "fact": Actions.fact,
-    "urgency": Actions.urgency,
-    "end": Actions.end,
+ACTIONS: Final[Mapping[str, Action]] = {
+    "take-over": StaffActions.take_over,
+    "say": StaffActions.say,
+    "note": StaffActions.note,
+    "fact": StaffActions.fact,
+    "urgency": StaffActions.urgency,
+    "end": StaffActions.end,
 }
 """Under which address each is asked for: /board/calls/CALLSID/…"""
 
@@ -197,38 +198,80 @@ def routes(auth: BoardAuth) -> list[BaseRoute]:
     return [
         auth.route(
             f"/board/calls/{{sid}}/{name}",
-            _handler(act),
+            _handler(action),
             permission=Permission.ACT,
             methods=["POST"],
         )
-        for name, act in ACTS.items()
+        for name, action in ACTIONS.items()
     ]
 
 
-def _end_of(actions: Actions, error: CallflowError, call_sid: str) -> CallRecord | None:
-    """The record of a call that was over, which tells who has ended it; None where that is not the
-    matter, or cannot be read."""
-    if not isinstance(error, CallEnded):
-        return None
-    try:
-        return actions.snapshots.find(call_sid)
-    except StoreError:
-        return None
-
-
-def _handler(act: Act) -> Callable[[Request, Person], Awaitable[Response]]:
+def _handler(action: Action) -> Callable[[Request, Person], Awaitable[Response]]:
     async def handler(request: Request, person: Person) -> Response:
-        actions: Actions = request.state.actions
-        form: Mapping[str, str] = request.state.form
-        name = form.get("request") or new_request()
-        asked = Asked(request.path_params["sid"], person, form, name)
+        actions: StaffActions = request.state.actions
+        fields: Mapping[str, str] = request.state.form
+        name = fields.get("request") or new_request()
+        form = ActionForm(request.path_params["sid"], person, fields, name)
         try:
-            more = await actions.errand(act, actions, asked)
+            more = await actions.run(action, actions, form)
         except StoreError as error:
             log.warning("the board: %s", error)
-            return unreachable()
+            return store_unreachable()
         except CallflowError as error:
-            return refused(error, await actions.errand(_end_of, actions, error, asked.call_sid))
+            ended = None
+            if isinstance(error, CallEnded):
+                ended = await actions.run(_find_record, actions, form.call_sid)
+            return refusal(error, ended)
         return JSONResponse({"done": True, **more})
 
     return handler
+
+
+def _find_record(actions: StaffActions, call_sid: str) -> CallRecord | None:
+    try:
+        return actions.snapshots.find(call_sid)
+    except StoreError:
+        return None  # Who has ended the call is not known then, and is not told.
+
+
+def store_unreachable() -> Response:
+    """The store cannot be reached: nothing is known to be done, and asking again is safe."""
+    told = (
+        "The store cannot be reached: it is not known whether this was done. Send it once more "
+        "in a moment: it is not done twice."
+    )
+    return JSONResponse({"told": told}, 503, {"Retry-After": "1"})
+
+
+def refusal(error: CallflowError, ended: CallRecord | None = None) -> Response:
+    """Why an action was not done: 409 where the call is no longer as it was seen, or a word more is
+    wanted; 404 where there is none; 400 for a form that cannot be meant. `ended`: the record of a
+    call that is over."""
+    told: dict[str, Any] = {"told": f"Not done: {error}."}
+    match error:
+        case UnknownCall() | InvalidCallSid():
+            return JSONResponse(told, 404)
+        case CallEnded():
+            told = _who_ended(ended)
+        case Overtaken():
+            told |= {"by": error.by, "what": error.thing, "at": error.at}
+        case WithHuman():
+            told |= {"by": error.who, "what": "with_human"}
+        case MaybeTrapped():
+            told["confirm"] = True
+        case ReasonMissing():
+            told["reason"] = True
+        case TooMuch():
+            pass
+        case _:
+            return JSONResponse(told, 400)
+    return JSONResponse(told, 409)
+
+
+def _who_ended(record: CallRecord | None) -> dict[str, Any]:
+    if record is None or record.disposition is None:
+        outcome = "" if record is None else f" ({record.outcome})"
+        return {"told": f"Not done: the call is over, its line was closed{outcome}."}
+    end = record.disposition
+    told = f"Not done: {end.by} has ended the call ({end.what})."
+    return {"told": told, "by": end.by, "what": "end", "at": end.at}

@@ -1,4 +1,4 @@
-"""What the page of one call shows: read off its record and its journal. Pure."""
+"""Prepares what the page of one call shows, from its record and its journal. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from callflow.board.cells import Cells, age, cells, short_worker
-from callflow.board.drawing import Drawing
-from callflow.board.sight import Row
-from callflow.board.timeline import Lane, Mark, Span, timeline
+from callflow.board.cells import RowCells, age, row_cells, short_worker, time_of_day
+from callflow.board.rows import BoardRow
+from callflow.board.timeline import Lane, LaneMark, LaneSpan, build_timeline
 from callflow.call import acts
 from callflow.call.facts import HUMAN_FACTS, known
 from callflow.call.history import CallHistory, JournalEntry
@@ -23,7 +22,7 @@ from callflow.store.reader import CallSummary
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TranscriptEntry:
     """One entry of the conversation, and what of it was not heard."""
 
     role: str
@@ -45,8 +44,8 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line of the journal."""
+class JournalLine:
+    """One line of the journal, in words."""
 
     at: int
     event: str
@@ -55,7 +54,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CallPage:
     """A call at one moment, and whatever its page says of it in one language."""
 
     record: CallRecord
@@ -64,17 +63,18 @@ class Shown:
     now_ms: int
     w: Catalogue
 
-    def row(self) -> Row:
+    def row(self) -> BoardRow:
         """The same row as on the board."""
         fields = self.record.model_dump()
         sight = CallSummary.model_validate({**fields, "journal_length": len(self.journal)})
-        return Row.of(sight, CallHistory.of(self.journal), self.site)
+        return BoardRow.of(sight, CallHistory.of(self.journal), self.site)
 
     def values(self) -> dict[str, Any]:
         """All that the template wants to know."""
         row = self.row()
-        picture = timeline(self.record, self.journal, self.now_ms)
-        told = Told(self.w)
+        cells = row_cells(row.to_dict(), self.w, self.now_ms)
+        timeline = build_timeline(self.record, self.journal, self.now_ms)
+        words = TimelineWords(self.w)
         return {
             "sid": self.record.call_sid,
             "revision": row.revision,
@@ -82,44 +82,40 @@ class Shown:
             "notes": self.record.notes,
             "urgency": row.urgency,
             "row_actions": row.actions,
-            "cells": self.cells(row),
-            "thread": thread(self.record),
-            "summary_rows": self._summary(row),
+            "cells": cells,
+            "thread": transcript(self.record),
+            "summary_rows": self._summary(cells),
             "facts": self._facts(),
             "chunks": self.record.retrieved_sop_chunks,
-            "journal": [line(entry, self.w) for entry in reversed(self.journal)],
-            "d": Drawing(picture),
-            "told": told,
-            "lane_name": told.lane,
-            "summary": self._picture_in_short(picture.lanes),
-            "clock": clock,
-            "iso": iso,
+            "journal": [journal_line(entry, self.w) for entry in reversed(self.journal)],
+            "timeline": timeline,
+            "in_words": words.describe,
+            "lane_name": words.lane_name,
+            "summary": self._timeline_summary(timeline.lanes),
+            "clock": time_of_day,
+            "iso": rfc3339,
             "phrases": [one for one in approved(self.record).values() if not one.aside],
             "fact_names": tuple(HUMAN_FACTS),
             "urgencies": tuple(MEANINGS),
         }
 
-    def cells(self, row: Row) -> Cells:
-        """What its row says."""
-        return cells(row.as_dict(), self.w, self.now_ms)
-
-    def _summary(self, row: Row) -> list[tuple[str, str]]:
+    def _summary(self, cells: RowCells) -> list[tuple[str, str]]:
         record, w = self.record, self.w
         none = w("page.none")
         return [
-            ("began", clock(record.created_at)),
+            ("began", time_of_day(record.created_at)),
             ("site", record.site or none),
             ("state", f"{record.call_state}"),
             ("turns", f"{record.answered} / {record.heard}"),
             ("worker", short_worker(record.assigned_worker) or none),
             ("fence", str(record.fence)),
-            ("human", self._human(row) or none),
+            ("human", self._human(cells) or none),
             ("outcome", w(f"outcome.{record.outcome}") if record.outcome else none),
         ]
 
-    def _human(self, row: Row) -> str:
+    def _human(self, cells: RowCells) -> str:
         """Who is on the line or rung, and why a human is wanted."""
-        who = self.cells(row).parts["ladder"]
+        who = cells.parts["ladder"]
         if not who and self.record.outcome is None and self.record.handling == "human":
             who = self.w("state.with_a_human")
         return " · ".join(one for one in (who, self.record.needs_human) if one)
@@ -137,31 +133,34 @@ class Shown:
             return ", ".join(self.w(f"flag.{one}") for one in value)
         return str(value)
 
-    def _picture_in_short(self, lanes: Sequence[Lane]) -> str:
+    def _timeline_summary(self, lanes: Sequence[Lane]) -> str:
         claims = [span for lane in lanes for span in lane.spans if span.look == "claim"]
         lost = sum(span.lost for span in claims)
         return self.w("lane.summary", lanes=len(lanes), claims=len(claims), lost=lost)
 
 
-def thread(record: CallRecord) -> list[Said]:
+def transcript(record: CallRecord) -> list[TranscriptEntry]:
     """The conversation, and behind it what is being said at this moment."""
-    said = [_said(entry) for entry in record.conversation_thread]
+    entries = [_transcript_entry(entry) for entry in record.conversation_thread]
     draft = record.draft
     if draft is not None and draft.turn > record.answered:
         at = record.updated_at
-        said.append(Said("agent", draft.turn, at, draft.text, lang=draft.lang, now=True))
-    return said + [
-        Said("human", None, one.at, one.text, by=one.by, waits=True) for one in record.sayings
+        entries.append(
+            TranscriptEntry("agent", draft.turn, at, draft.text, lang=draft.lang, now=True)
+        )
+    return entries + [
+        TranscriptEntry("human", None, one.at, one.text, by=one.by, waits=True)
+        for one in record.sayings
     ]
 
 
-def _said(entry: ThreadEntry) -> Said:
+def _transcript_entry(entry: ThreadEntry) -> TranscriptEntry:
     """What was heard of an entry is its beginning, as a rule; where it is not, both are shown."""
     heard, cut = entry.text, ""
     if entry.heard is not None:
         heard = entry.heard
         cut = entry.text[len(heard) :] if entry.text.startswith(heard) else entry.text
-    return Said(
+    return TranscriptEntry(
         entry.role,
         entry.turn,
         entry.at,
@@ -173,7 +172,7 @@ def _said(entry: ThreadEntry) -> Said:
     )
 
 
-def line(entry: JournalEntry, w: Catalogue) -> Line:
+def journal_line(entry: JournalEntry, w: Catalogue) -> JournalLine:
     """One line of the journal in words."""
     more = [
         f"{w('journal.' + name)} {value}"
@@ -183,47 +182,49 @@ def line(entry: JournalEntry, w: Catalogue) -> Line:
     more += [word for word in (entry.write, entry.reason) if word]
     if entry.fact:
         more.append(w(f"fact.{entry.fact}"))
-    return Line(entry.at, entry.event, entry.by or short_worker(entry.worker), ", ".join(more))
+    return JournalLine(
+        entry.at, entry.event, entry.by or short_worker(entry.worker), ", ".join(more)
+    )
 
 
-def clock(at_ms: int) -> str:
-    """The time of day by UTC; the browser shows its own."""
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
-
-
-def iso(at_ms: int) -> str:
-    """The same for `<time datetime>`: RFC 3339."""
+def rfc3339(at_ms: int) -> str:
+    """A moment for `<time datetime>`."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-class Told:
-    """Says the spans and marks of a timeline, for whoever does not see the picture."""
+class TimelineWords:
+    """Puts the spans and marks of a timeline into words, for whoever does not see the picture."""
 
     def __init__(self, w: Catalogue) -> None:
         self._w = w
 
-    def lane(self, lane: Lane) -> str:
+    def lane_name(self, lane: Lane) -> str:
         """Whose lane it is."""
         return lane.short if lane.kind == "worker" else self._w(f"lane.{lane.kind}")
 
-    def __call__(self, lane: Lane, what: Span | Mark) -> str:
+    def describe(self, lane: Lane, item: LaneSpan | LaneMark) -> str:
         """One sentence."""
         w = self._w
-        if isinstance(what, Mark):
-            told = line(what.entry, w)
-            said = [w(f"journal.{what.event}"), told.who, told.more]
-            return f"{clock(what.at_ms)} {self.lane(lane)}: {', '.join(one for one in said if one)}"
-        length = age(what.to_ms - what.from_ms)
-        said = [length]
-        if what.look == "claim":
-            said = [w("lane.claim", fence=what.fence, turn=what.turn, length=length)]
-        elif what.look == "ringing":
-            said = [w("journal.ringing"), length]
-        elif what.look == "human":
-            said = [w("journal.accepted"), length]
-        said.append(w(f"journal.{what.end}") if what.end else w("lane.goes_on"))
-        if what.silent_ms is not None:
-            said.append(w("lane.silent", length=age(what.to_ms - what.silent_ms)))
-        if what.reason and what.end in ("reclaimed", "handed_back"):
-            said.append(what.reason)
-        return f"{clock(what.from_ms)} {self.lane(lane)}: {', '.join(said)}"
+        if isinstance(item, LaneMark):
+            at_ms, line = item.at_ms, journal_line(item.entry, w)
+            words = [w(f"journal.{item.event}"), line.who, line.more]
+        else:
+            at_ms, words = item.from_ms, self._describe_span(item)
+        said = ", ".join(one for one in words if one)
+        return f"{time_of_day(at_ms)} {self.lane_name(lane)}: {said}"
+
+    def _describe_span(self, span: LaneSpan) -> list[str]:
+        w, length = self._w, age(span.to_ms - span.from_ms)
+        words = [length]
+        if span.look == "claim":
+            words = [w("lane.claim", fence=span.fence, turn=span.turn, length=length)]
+        elif span.look == "ringing":
+            words = [w("journal.ringing"), length]
+        elif span.look == "human":
+            words = [w("journal.accepted"), length]
+        words.append(w(f"journal.{span.end}") if span.end else w("lane.goes_on"))
+        if span.silent_ms is not None:
+            words.append(w("lane.silent", length=age(span.to_ms - span.silent_ms)))
+        if span.reason and span.end in ("reclaimed", "handed_back"):
+            words.append(span.reason)
+        return words

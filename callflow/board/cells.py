@@ -1,15 +1,18 @@
-"""What a row of the board says in each of its cells, in one language at one moment.
+"""Puts the rows and the header of the board into words, in one language at one moment. Pure.
 
-`static/rows.js` says the same in the browser as time passes; a browser test compares the two for
-every row that it meets.
+`static/rows.js` and `static/header.js` say the same in the browser as time passes; a browser test
+compares the two for every row that it meets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
+from callflow.board.board_reader import HOUR_MS
+from callflow.call.words import Word
 from callflow.i18n import Catalogue
 
 SOON: Final = 0.75
@@ -22,7 +25,7 @@ _SHAPES: Final = {"soon": "P2", "over": "P1", "": "none"}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Badge:
     """A flag or a timer of a row: its words, how it looks (a class), its shape."""
 
     text: str
@@ -31,19 +34,23 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class RowCells:
     """One row. `parts` are texts by name; an empty one is not shown."""
 
     sid: str
     urgency: str
     state: str
     parts: Mapping[str, str]
-    flags: tuple[Told, ...]
-    timers: tuple[Told, ...]
-    seen: bool = False
+    flags: tuple[Badge, ...]
+    timers: tuple[Badge, ...]
 
 
-def clock(ms: int) -> str:
+def time_of_day(at_ms: int) -> str:
+    """By UTC; the browser shows its own."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
+
+
+def duration(ms: int) -> str:
     """`0:34`, `12:05`, `1:02:03`: for what is counted in seconds."""
     seconds = max(0, ms) // 1000
     minutes, seconds = divmod(seconds, 60)
@@ -52,11 +59,11 @@ def clock(ms: int) -> str:
 
 
 def age(ms: int) -> str:
-    """`0.3 s` below ten seconds, `12 s` below a hundred, then as `clock`."""
+    """`0.3 s` below ten seconds, `12 s` below a hundred, then as `duration`."""
     ms = max(0, ms)
     if ms < 10_000:
         return f"{ms // 100 / 10:.1f} s"
-    return f"{ms // 1000} s" if ms < 100_000 else clock(ms)
+    return f"{ms // 1000} s" if ms < 100_000 else duration(ms)
 
 
 def short_worker(worker: str | None) -> str:
@@ -78,15 +85,15 @@ def urgency_of(row: Mapping[str, Any]) -> str | None:
     return urgency
 
 
-def cells(row: Mapping[str, Any], w: Catalogue, now_ms: int) -> Cells:
-    """What the row says. `row` is `Row.as_dict()`."""
-    return Cells(
+def row_cells(row: Mapping[str, Any], w: Catalogue, now_ms: int) -> RowCells:
+    """What the row says. `row` is `BoardRow.to_dict()`."""
+    return RowCells(
         sid=row["call_sid"],
         urgency=urgency_of(row) or "none",
         state=state_of(row["word"]),
-        parts={**_parts(row, w), **_passing(row, w, now_ms)},
+        parts={**_parts(row, w), **_time_parts(row, w, now_ms)},
         flags=tuple(
-            Told(w(f"flag.{flag}"), "grave" if flag in GRAVE else "") for flag in row["flags"]
+            Badge(w(f"flag.{flag}"), "grave" if flag in GRAVE else "") for flag in row["flags"]
         ),
         timers=tuple(_timer(timer, w, now_ms) for timer in row["timers"]),
     )
@@ -130,17 +137,64 @@ def _takeovers(count: int, w: Catalogue) -> str:
     return w("beat.takeover") if count == 1 else w("beat.takeovers", count=count)
 
 
-def _passing(row: Mapping[str, Any], w: Catalogue, now_ms: int) -> dict[str, str]:
+def _time_parts(row: Mapping[str, Any], w: Catalogue, now_ms: int) -> dict[str, str]:
     """What changes while nothing happens."""
     since, beat_at = row["waiting_since"], row["beat_at"]
     return {
-        "waiting": "" if since is None else clock(now_ms - since),
+        "waiting": "" if since is None else duration(now_ms - since),
         "beat": "" if beat_at is None else w("beat.age", age=age(now_ms - beat_at)),
     }
 
 
-def _timer(timer: Mapping[str, Any], w: Catalogue, now_ms: int) -> Told:
-    past_ms, limit_ms = now_ms - timer["since"], timer["limit_ms"]
-    look = "over" if past_ms >= limit_ms else "soon" if past_ms >= SOON * limit_ms else ""
-    text = f"{w('timer.' + timer['name'])} {clock(past_ms)} / {clock(limit_ms)}"
-    return Told(text, look, _SHAPES[look])
+def _timer(timer: Mapping[str, Any], w: Catalogue, now_ms: int) -> Badge:
+    passed_ms, limit_ms = now_ms - timer["since"], timer["limit_ms"]
+    look = "over" if passed_ms >= limit_ms else "soon" if passed_ms >= SOON * limit_ms else ""
+    text = f"{w('timer.' + timer['name'])} {duration(passed_ms)} / {duration(limit_ms)}"
+    return Badge(text, look, _SHAPES[look])
+
+
+STATES: Final = tuple(state_of(str(word)) for word in Word)
+
+_LAMP_LOOKS: Final[Mapping[str, str]] = {
+    "ok": "ok",
+    "understudy": "warn",
+    "unknown": "warn",
+    "bad": "bad",
+}
+"""A lamp → how it looks: a colour, a shape and a word."""
+
+
+def header_figures(header: Mapping[str, Any], w: Catalogue) -> dict[str, Any]:
+    """What the header shows of `BoardSnapshot.header`; zeros before anything was read."""
+    calls = {state_of(word): count for word, count in header.get("calls", {}).items()}
+    silence_ms = header.get("silence_ms")
+    return {
+        "clock": time_of_day(header["now_ms"]),
+        "age": age(header["age_ms"]),
+        "stale": header["stale"],
+        "calls": sum(calls.values()),
+        "counts": [(state, calls.get(state, 0)) for state in STATES],
+        "hidden": header.get("hidden", 0),
+        "since": counted_since(header, w),
+        "takeovers": header.get("takeovers", 0),
+        "silence": w("page.none") if silence_ms is None else age(silence_ms),
+        "lamps": [(name, *_lamp(name, header, w)) for name in ("workers", "beat", "watchdog")],
+    }
+
+
+def counted_since(header: Mapping[str, Any], w: Catalogue) -> str:
+    """Since when the takeovers and silences are counted, by UTC; empty once that is an hour."""
+    since_ms = header.get("since_ms", 0)
+    if not since_ms or header["now_ms"] - since_ms >= HOUR_MS:
+        return ""
+    return w("head.since", time=time_of_day(since_ms).rpartition(":")[0])
+
+
+def _lamp(name: str, header: Mapping[str, Any], w: Catalogue) -> tuple[str, str]:
+    if name == "workers":
+        workers = header.get("workers", 0)
+        words = w("head.of_workers", workers=workers, busy=header.get("busy", 0),
+                 slots=header.get("slots", 0))  # fmt: skip
+        return ("ok" if workers else "bad"), words
+    lamp = header.get(name, "unknown")
+    return _LAMP_LOOKS.get(lamp, "warn"), f"{w('head.' + name)}: {w('lamp.' + lamp)}"

@@ -1,8 +1,8 @@
-"""What the board shows, for all who look at it: one reader of the store in each web process.
+"""Feeds browsers with the board: one reader of the store in each web process, for all who look.
 
-The truth is asked for again and again while somebody looks, so nothing that is lost on the way
-makes the board wrong. Every state of it has a version; whoever follows is told what has changed
-since the one they have, so a slow board misses steps and nothing else.
+The store is asked again and again while somebody looks, so nothing that is lost on the way makes
+the board wrong. Every state of it has a version; whoever follows is told what has changed since the
+one they have, so a slow board misses steps and nothing else.
 """
 
 from __future__ import annotations
@@ -11,18 +11,36 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections import Counter
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Final
 
-from callflow.board.news import Clock, News, Snapshot, State
-from callflow.board.reader import Reader, Seen
+from starlette.responses import StreamingResponse
+
+from callflow.board.board_reader import BoardReader, BoardState, EncodedRow
+from callflow.board.rows import BoardRow, encode_json
 from callflow.call.history import JournalEntry
 from callflow.errors import StoreError
 from callflow.store.reader import CallsOverview, CallSummary
 
 log = logging.getLogger(__name__)
+
+STALE_MS: Final = 1_000
+"""What is shown equals the record within a second, or it says that it may not."""
+
+REMEMBERED: Final = 1_000
+"""Versions for which is known what has gone since, some minutes: with an older one all is told."""
 
 LOOK_EVERY_S: Final = 0.25
 
@@ -42,8 +60,179 @@ FRESH_S: Final = 1.0
 CLOCK_EVERY_S: Final = 0.5
 """So often those who follow are told at least what time it is, and how old what they see is."""
 
+RETRY_MS: Final = 300
+"""So soon a browser connects again: what it shows grows old meanwhile."""
+
 LineListener = Callable[[str, CallSummary, list[JournalEntry]], None]
 LookListener = Callable[[CallsOverview], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardClock:
+    """What time it is, and how old what is shown is. It goes on while the store is gone."""
+
+    now_ms: int
+    """the server's clock, as far as it is known"""
+    as_of_ms: int
+    """the same clock when all this was read; 0 before the first time"""
+    trouble: str = ""
+    """why it could not be read since, or not all of it"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As boards are told it."""
+        age_ms = max(0, self.now_ms - self.as_of_ms)
+        return {
+            "now_ms": self.now_ms,
+            "as_of_ms": self.as_of_ms,
+            "age_ms": age_ms,
+            "stale": age_ms > STALE_MS,
+            "trouble": self.trouble,
+        }
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """All rows (`whole`), or those that have changed since some version and the calls that left."""
+
+    whole: bool
+    rows: Sequence[EncodedRow]
+    gone: Sequence[str]
+
+    @cached_property
+    def text(self) -> str:
+        """The members of the JSON object, for all who are told the same."""
+        rows = ",".join(one.text for one in self.rows)
+        if self.whole:
+            return f'"rows":[{rows}]'
+        return f'"changed":[{rows}],"gone":{encode_json(self.gone)}'
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for Python."""
+        rows = [one.row.to_dict() for one in self.rows]
+        return {"rows": rows} if self.whole else {"changed": rows, "gone": list(self.gone)}
+
+
+@dataclass(frozen=True, slots=True)
+class BoardUpdate:
+    """What a board is told at one moment. `changes` is None where only time has passed."""
+
+    version: int
+    header: Mapping[str, Any]
+    changes: RowChanges | None
+
+    @property
+    def kind(self) -> str:
+        """snapshot, change or clock."""
+        if self.changes is None:
+            return "clock"
+        return "snapshot" if self.changes.whole else "change"
+
+    def to_dict(self) -> dict[str, Any]:
+        """`version`, `header`, and `rows`, or `changed` and `gone`, or none of them."""
+        changes = {} if self.changes is None else self.changes.to_dict()
+        return {"version": self.version, "header": dict(self.header), **changes}
+
+    def to_json(self) -> str:
+        """The same as text, on one line."""
+        changes = "" if self.changes is None else f",{self.changes.text}"
+        return f'{{"version":{self.version},"header":{encode_json(self.header)}{changes}}}'
+
+
+@dataclass(frozen=True, slots=True)
+class BoardSnapshot:
+    """The whole board at one moment: rows in their order, and the header."""
+
+    version: int
+    now_ms: int
+    rows: tuple[BoardRow, ...]
+    header: Mapping[str, Any]
+
+
+class BoardVersions:
+    """The board as it is, and what has changed in it since each version. Not for threads."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.figures: Mapping[str, Any] = {}
+        self._rows: Mapping[str, EncodedRow] = {}
+        self._changed_in: dict[str, int] = {}
+        self._gone_in: dict[str, int] = {}
+        self._since: dict[int | None, RowChanges | None] = {}
+
+    @property
+    def calls(self) -> int:
+        """How many are shown."""
+        return len(self._rows)
+
+    def update(self, state: BoardState) -> bool:
+        """The board as it was just read. True where that makes another version."""
+        before, version = self._rows, self.version + 1
+        changed = [sid for sid, row in state.rows.items() if before.get(sid) is not row]
+        gone = before.keys() - state.rows.keys()
+        figures = _figures(state)
+        if not changed and not gone and figures == self.figures:
+            return False
+        self.version = version
+        self._rows, self._since = state.rows, {}
+        for sid in changed:
+            self._changed_in[sid] = version
+            self._gone_in.pop(sid, None)
+        for sid in gone:
+            del self._changed_in[sid]
+            self._gone_in[sid] = version
+        if version % REMEMBERED == 0:
+            forgotten = version - REMEMBERED
+            self._gone_in = {sid: at for sid, at in self._gone_in.items() if at > forgotten}
+        self.figures = figures
+        return True
+
+    def since(self, version: int | None, clock: BoardClock) -> BoardUpdate:
+        """What whoever has `version` is to be told; all of it for None, and for versions that are
+        too old or were never."""
+        if version not in self._since:
+            self._since[version] = self._changes(version)
+        changes = self._since[version]
+        # With every change: figures follow from rows. Alone, the time is enough.
+        figures = {} if changes is None else self.figures
+        return BoardUpdate(self.version, {**figures, **clock.to_dict()}, changes)
+
+    def snapshot(self, clock: BoardClock) -> BoardSnapshot:
+        """All of it at this moment."""
+        rows = sorted((one.row for one in self._rows.values()), key=lambda row: row.order)
+        header = {**self.figures, **clock.to_dict()}
+        return BoardSnapshot(self.version, clock.now_ms, tuple(rows), header)
+
+    def _changes(self, version: int | None) -> RowChanges | None:
+        if version == self.version:
+            return None
+        if version is None or not max(0, self.version - REMEMBERED) < version < self.version:
+            rows = sorted(self._rows.values(), key=lambda one: one.row.order)
+            return RowChanges(True, rows, ())
+        return RowChanges(
+            False,
+            [one for sid, one in self._rows.items() if self._changed_in[sid] > version],
+            [sid for sid, at in self._gone_in.items() if at > version],
+        )
+
+
+def _figures(state: BoardState) -> dict[str, Any]:
+    rows = [one.row for one in state.rows.values()]
+    active = [row for row in rows if row.outcome is None]
+    silence = state.silence
+    staffed = asdict(state.staffed)
+    # How long ago it was changes with every look, and the lamp says what it means.
+    del staffed["swept_ms"]
+    return {
+        "active": len(active) + state.look.hidden,
+        "hidden": state.look.hidden,
+        "calls": dict(Counter(row.word for row in rows)),
+        "urgencies": dict(Counter(row.urgency or "none" for row in active)),
+        "since_ms": state.since_ms,
+        "takeovers": state.takeovers,
+        "silence_ms": None if silence is None else silence.ms,
+        "silence_call": None if silence is None else silence.call_sid,
+        **staffed,
+    }
 
 
 class Feed:
@@ -53,11 +242,11 @@ class Feed:
     its age, and all goes on by itself when it is back.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: BoardReader) -> None:
         self.name = secrets.token_hex(4)
         """Of this process: versions are counted by each for itself."""
         self._reader = reader
-        self._state = State()
+        self._versions = BoardVersions()
         self._as_of_ms = 0
         self._read_at = 0.0
         self._tried_at = float("-inf")
@@ -68,7 +257,7 @@ class Feed:
         self.idle = True
         """Nobody looks, and nothing is asked."""
         self._wanted = asyncio.Event()
-        self._turned = asyncio.Event()
+        self._round_done = asyncio.Event()
         self._on_lines: list[LineListener] = []
         self._on_look: list[LookListener] = []
 
@@ -87,7 +276,7 @@ class Feed:
     def end(self) -> None:
         """Let all who follow go: a process that is about to end would wait for their streams."""
         self._ending = True
-        self._turn()
+        self._end_round()
 
     def on_lines(self, listener: LineListener) -> None:
         """Have `listener` told each line that is written into a journal while this process looks,
@@ -109,38 +298,40 @@ class Feed:
             self._looking -= 1
             self._last_wanted = time.monotonic()
 
-    def clock(self) -> Clock:
+    def clock(self) -> BoardClock:
         """What time it is by the server's clock, and how old the board is."""
         passed_ms = round(1000 * (time.monotonic() - self._read_at)) if self._as_of_ms else 0
-        return Clock(self._as_of_ms + passed_ms, self._as_of_ms, self._trouble)
+        return BoardClock(self._as_of_ms + passed_ms, self._as_of_ms, self._trouble)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> BoardSnapshot:
         """The board as it was read last, whenever that was: see `fresh`."""
-        return self._state.snapshot(self.clock())
+        return self._versions.snapshot(self.clock())
 
-    async def fresh(self) -> Snapshot:
+    async def fresh(self) -> BoardSnapshot:
         """The board as it was at most FRESH_S ago; an older one where the store does not answer,
         whose header says so."""
         asked_at = time.monotonic()
         with self.looking():
             while self._tried_at < asked_at - FRESH_S and not self._ending:
-                await self._turned.wait()
+                await self._round_done.wait()
             return self.snapshot()
 
-    async def follow(self, version: int | None = None) -> AsyncGenerator[News, None]:
+    async def follow(self, version: int | None = None) -> AsyncGenerator[BoardUpdate, None]:
         """All that whoever has `version` of this process' board (None: nothing) does not have, then
         each change as it is seen, and in between at least every CLOCK_EVERY_S what time it is."""
         with self.looking():
             await self.fresh()
             told, told_at = "", float("-inf")
             while not self._ending:
-                turned = self._turned
-                news = self._state.since(version, self.clock())
+                done = self._round_done
+                update = self._versions.since(version, self.clock())
                 due = time.monotonic() >= told_at + CLOCK_EVERY_S
-                if news.changes is not None or due or told != self._trouble:
-                    version, told, told_at = news.version, self._trouble, time.monotonic()
-                    yield news
-                await _either(turned, CLOCK_EVERY_S)
+                if update.changes is not None or due or told != self._trouble:
+                    version, told, told_at = update.version, self._trouble, time.monotonic()
+                    yield update
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(CLOCK_EVERY_S):
+                        await done.wait()
 
     async def _run(self, thread: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
@@ -152,7 +343,7 @@ class Feed:
             self.idle = False
             began = time.monotonic()
             try:
-                self._take(await loop.run_in_executor(thread, self._reader.round), began)
+                self._accept(await loop.run_in_executor(thread, self._reader.read), began)
             except StoreError as error:
                 self._trouble = str(error)
             except Exception as error:
@@ -161,29 +352,47 @@ class Feed:
                 log.exception("the board could not be read")
                 self._trouble = f"the board's reader failed ({type(error).__name__}): see the log"
             self._tried_at = time.monotonic()
-            self._turn()
-            every_s = max(LOOK_EVERY_S, PER_CALL_S * self._state.calls)
+            self._end_round()
+            every_s = max(LOOK_EVERY_S, PER_CALL_S * self._versions.calls)
             await asyncio.sleep(max(LEAST_PAUSE_S, began + every_s - time.monotonic()))
 
-    def _take(self, seen: Seen, began: float) -> None:
+    def _accept(self, state: BoardState, began: float) -> None:
         # As old as the question: what changed while it was under way is not in the answer.
-        self._as_of_ms, self._read_at = seen.look.now_ms, began
-        self._trouble = seen.trouble
-        self._state.take(seen)
+        self._as_of_ms, self._read_at = state.look.now_ms, began
+        self._trouble = state.trouble
+        self._versions.update(state)
         for tell in self._on_look:
-            tell(seen.look)
-        for call_sid, (sight, entries) in seen.lines.items():
+            tell(state.look)
+        for call_sid, (sight, entries) in state.lines.items():
             for listen in self._on_lines:
                 listen(call_sid, sight, entries)
 
-    def _turn(self) -> None:
-        turned, self._turned = self._turned, asyncio.Event()
-        turned.set()
+    def _end_round(self) -> None:
+        done, self._round_done = self._round_done, asyncio.Event()
+        done.set()
 
 
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return
+def stream_events(feed: Feed, last_event_id: str) -> StreamingResponse:
+    """The board as Server-Sent Events (WHATWG HTML 9.2), until the browser or the process ends.
+
+    `snapshot` has all rows, `change` those that have changed and the calls that left, `clock` the
+    time; each has the header. The id names the process and the version, so whoever lost their
+    connection gets what they missed, or all of it where another process answers.
+    """
+    name, _, version = last_event_id.partition("-")
+    # A version of another process, or none that we could have sent, is as good as none.
+    known = name == feed.name and version.isascii() and version.isdecimal() and len(version) < 16
+
+    async def events() -> AsyncIterator[bytes]:
+        yield f"retry: {RETRY_MS}\n\n".encode()
+        async with aclosing(feed.follow(int(version) if known else None)) as updates:
+            async for update in updates:
+                event = f"id: {feed.name}-{update.version}\nevent: {update.kind}\n"
+                yield f"{event}data: {update.to_json()}\n\n".encode()
+
+    return StreamingResponse(
+        events(),
+        media_type="text/event-stream",
+        # A proxy that gathers an answer before it passes it on shows nothing.
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )

@@ -14,11 +14,11 @@ from callflow.cli import deployment, terminal
 from callflow.errors import StoreError
 
 if TYPE_CHECKING:
-    from callflow.board.reader import Seen
-    from callflow.board.sight import Row
+    from callflow.board.board_reader import BoardState
+    from callflow.board.rows import BoardRow
     from callflow.store.reader import CallSummary
 
-    Teller = Callable[[CallSummary, Row], str]
+    Teller = Callable[[CallSummary, BoardRow], str]
 
 REDRAW_S = 0.25
 """So often the screen is drawn anew while no key is pressed: its clocks go on."""
@@ -71,18 +71,18 @@ def _show(interval_s: float) -> None:
     looking.close()
 
 
-def _looks(interval_s: float) -> Iterator[tuple[Seen, str]]:
-    """Look again and again; the second is why the last look failed. A server that goes away after
+def _looks(interval_s: float) -> Iterator[tuple[BoardState, str]]:
+    """Read again and again; the second is why the last look failed. A server that goes away after
     the first one is waited for."""
     from callflow.cli.watch_reader import reader
 
     reading = reader()
-    seen = reading.round()
+    seen = reading.read()
     yield seen, seen.trouble
     while True:
         began = time.monotonic()
         try:
-            seen = reading.round()
+            seen = reading.read()
             trouble = seen.trouble
         except StoreError as error:
             trouble = str(error)
@@ -98,9 +98,9 @@ def _tell_changes(interval_s: float, tell: Teller) -> None:
             terminal.note(trouble)
         known = trouble
         lines = {
-            sight.call_sid: tell(sight, seen.shown[sight.call_sid].row)
+            sight.call_sid: tell(sight, seen.rows[sight.call_sid].row)
             for sight in seen.look.calls
-            if sight.call_sid in seen.shown
+            if sight.call_sid in seen.rows
         }
         for sid, line in lines.items():
             if told.get(sid) != line:
@@ -109,19 +109,19 @@ def _tell_changes(interval_s: float, tell: Teller) -> None:
         told = lines
 
 
-def _for_programs(sight: CallSummary, row: Row) -> str:
+def _for_programs(sight: CallSummary, row: BoardRow) -> str:
     """Names of fields are a promise; times are on the server's clock, ms."""
     from callflow.cli.calls_commands import summarize_call
 
     also = ("urgency", "lift", "address", "people", "flags", "talks", "alert", "takeovers")
-    shown = row.as_dict()
+    shown = row.to_dict()
     return json.dumps(
         {**summarize_call(sight), **{name: shown[name] for name in also}},
         ensure_ascii=False,
     )
 
 
-def _for_people(sight: CallSummary, row: Row) -> str:
+def _for_people(sight: CallSummary, row: BoardRow) -> str:
     from callflow.cli import watch_page
 
     return watch_page.told(row)

@@ -11,8 +11,8 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from callflow.board import cells as said
-from callflow.board.news import STALE_MS, Snapshot
-from callflow.board.sight import SILENCE_MS, Row
+from callflow.board.feed import STALE_MS, BoardSnapshot
+from callflow.board.rows import SILENCE_MS, BoardRow
 from callflow.cli import calls_commands, terminal
 from callflow.cli.watch_view import KEYS, KEYS_OF_A_CALL, View
 from callflow.i18n import catalogue
@@ -63,7 +63,7 @@ _WORDS = catalogue("en")
 class Seen:
     """What there is to be shown at one moment."""
 
-    board: Snapshot
+    board: BoardSnapshot
     age_ms: int
     """of the data"""
     swept_ms: int | None
@@ -170,9 +170,9 @@ def _calls(seen: Seen, view: View, most: int, width: int) -> list[Text]:
     ]
 
 
-def call(row: Row, now_ms: int, width: int, *, chosen: bool) -> list[Text]:
+def call(row: BoardRow, now_ms: int, width: int, *, chosen: bool) -> list[Text]:
     """One call on two lines: how urgent, where, who; and what is due, who talks, what was said."""
-    told = said.cells(row.as_dict(), _WORDS, now_ms)
+    told = said.row_cells(row.to_dict(), _WORDS, now_ms)
     part = told.parts
     over = row.outcome is not None
     urgency = f" {SHAPES[told.urgency]} {part['urgency']} {part['urgency_word']}".ljust(20)
@@ -195,7 +195,7 @@ def call(row: Row, now_ms: int, width: int, *, chosen: bool) -> list[Text]:
     return [first, _second(row, told, width, chosen=chosen)]
 
 
-def _second(row: Row, told: said.Cells, width: int, *, chosen: bool) -> Text:
+def _second(row: BoardRow, told: said.RowCells, width: int, *, chosen: bool) -> Text:
     part = told.parts
     ladder = "bold magenta" if row.alert == "accepted" else "bold"
     line = Text("▌" if chosen else " ", "bold").append(" " * (21 if width >= ROOMY else 3))
@@ -221,7 +221,7 @@ def _second(row: Row, told: said.Cells, width: int, *, chosen: bool) -> Text:
     return line
 
 
-def _due(told: said.Cells, room: int) -> Text:
+def _due(told: said.RowCells, room: int) -> Text:
     """The timers: all of them, or where there is no room those that press."""
     every = [(f"{_DUE[one.shape]}{one.text}", LOOKS[one.look]) for one in told.timers]
     due = _row(every)
@@ -256,9 +256,9 @@ def _row(parts: Sequence[tuple[str, str]]) -> Text:
     return terminal.text(" · ", "dim").join(texts)
 
 
-def told(row: Row) -> str:
+def told(row: BoardRow) -> str:
     """One call on one line without what passes by itself, for a file or a pipe."""
-    part = said.cells(row.as_dict(), _WORDS, 0).parts
+    part = said.row_cells(row.to_dict(), _WORDS, 0).parts
     return terminal.plain(
         terminal.sentence(
             (

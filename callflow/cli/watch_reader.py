@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 
 from callflow import bootstrap
-from callflow.board.news import Clock, State
-from callflow.board.reader import Reader
-from callflow.board.reader import Seen as Round
+from callflow.board.board_reader import BoardReader
+from callflow.board.board_reader import BoardState as Round
+from callflow.board.feed import BoardClock, BoardVersions
 from callflow.call.record import CallRecord
 from callflow.cli.watch_page import Seen
 from callflow.errors import StoreError
@@ -20,11 +20,11 @@ from callflow.redis.scripts import Scripts
 from callflow.store.reader import CallWatcher
 
 
-def reader() -> Reader:
+def reader() -> BoardReader:
     """Reads the board from the server of this process. Raises SitesError."""
     client = bootstrap.client()
     staff = partial(staffed, Vitals(Scripts(client)), bootstrap.leases())
-    return Reader(CallWatcher(client), staff, bootstrap.sites().get)
+    return BoardReader(CallWatcher(client), staff, bootstrap.sites().get)
 
 
 class Looking:
@@ -37,14 +37,14 @@ class Looking:
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
         self._reader = reader()
-        self._state = State()
+        self._state = BoardVersions()
         self._opened: str | None = None
         self._record: CallRecord | None = None
         self._trouble = ""
         self._failure: Exception | None = None
         self._ending = False
         self._wanted = threading.Event()
-        self._take(time.monotonic(), self._reader.round())
+        self._take(time.monotonic(), self._reader.read())
         self._thread = threading.Thread(target=self._run, name="looking", daemon=True)
         self._thread.start()
 
@@ -64,7 +64,7 @@ class Looking:
             self._wanted.set()
 
     def close(self) -> None:
-        """Look no more."""
+        """CallsOverview no more."""
         self._ending = True
         self._wanted.set()
 
@@ -76,7 +76,7 @@ class Looking:
             try:
                 opened = self._opened
                 self._record = None if opened is None else bootstrap.reader().find(opened)
-                self._take(began, self._reader.round())
+                self._take(began, self._reader.read())
             except StoreError as error:
                 self._trouble = str(error)
             except Exception as error:
@@ -85,8 +85,8 @@ class Looking:
                 return
 
     def _take(self, began: float, found: Round) -> None:
-        self._state.take(found)
-        clock = Clock(found.look.now_ms, found.look.now_ms, found.trouble)
+        self._state.update(found)
+        clock = BoardClock(found.look.now_ms, found.look.now_ms, found.trouble)
         # In one step, for the thread that draws.
         self._latest = self._state.snapshot(clock), began, found.staffed.swept_ms
         self._trouble = found.trouble

@@ -19,11 +19,10 @@ from starlette.websockets import WebSocket
 
 from callflow.access import sign_in
 from callflow.access.auth import BoardAuth
-from callflow.board import actions
-from callflow.board import routes as board
-from callflow.board.actions import Actions
+from callflow.board import actions, pages
+from callflow.board.actions import StaffActions
+from callflow.board.board_reader import BoardReader
 from callflow.board.feed import Feed
-from callflow.board.reader import Reader
 from callflow.errors import CallError, SettingsError, StoreError
 from callflow.health.staffed import staffed
 from callflow.health.vitals import Vitals
@@ -136,7 +135,7 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
                         "gate": gate,
                         "health": fitness,
                         **looking,
-                        "actions": Actions(
+                        "actions": StaffActions(
                             store, party.snapshots, party.ringing, bring, desk.errand
                         ),
                     }
@@ -155,7 +154,7 @@ def _routes(auth: BoardAuth, sites: Sites) -> list[BaseRoute]:
         Route("/health", health.health),
         Route("/metrics", metrics.endpoint),
         *sign_in.routes(auth),
-        *board.routes(auth, sites),
+        *pages.routes(auth, sites),
         *actions.routes(auth),
     ]
 
@@ -166,7 +165,7 @@ async def _looking(
 ) -> AsyncIterator[dict[str, Any]]:
     """The one reader of all calls, for boards and metrics."""
     staff = partial(staffed, Vitals(scripts), Leases(scripts, settings.timing))
-    feed = Feed(Reader(CallWatcher(scripts.client), staff, sites.get))
+    feed = Feed(BoardReader(CallWatcher(scripts.client), staff, sites.get))
     gauging = metrics.Gauging(settings, sites, scripts.client, desk)
     async with feed.running(), gauging.running(feed):
         yield {"feed": feed, "gauging": gauging}

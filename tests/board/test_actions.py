@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from callflow.board.actions import ACTS
+from callflow.board.actions import ACTIONS
 from callflow.call import acts
 from callflow.call.disposition import Disposition
 from callflow.lab.server.embedded import EmbeddedServer
@@ -51,7 +51,7 @@ def bo(exchange: Exchange) -> Iterator[Dispatcher]:
 def test_a_viewer_acts_in_no_call(exchange: Exchange) -> None:
     before = exchange.parts.record()
     with dispatcher(exchange, "vera") as vera:
-        for what in ACTS:
+        for what in ACTIONS:
             answer = vera.act(what, text="x", name="x", urgency="P1", disposition="test")
             assert answer.status_code == 403, what
     assert exchange.parts.record() == before
@@ -60,7 +60,7 @@ def test_a_viewer_acts_in_no_call(exchange: Exchange) -> None:
 def test_nobody_acts_without_the_token_of_their_session(ana: Dispatcher) -> None:
     before = ana.exchange.parts.record()
     ana.csrf = ""
-    for what in ACTS:
+    for what in ACTIONS:
         assert ana.act(what, text="x", urgency="P1", disposition="test").status_code == 403
     assert ana.exchange.parts.record() == before
 
@@ -177,7 +177,7 @@ def test_a_form_that_cannot_be_meant_changes_nothing(ana: Dispatcher) -> None:
 
 def test_an_unknown_call_is_not_found(ana: Dispatcher) -> None:
     for sid in ("CA2", "no%20call"):
-        for what in ACTS:
+        for what in ACTIONS:
             form = {"text": "x", "name": "eta_minutes", "value": "5", "disposition": "test"}
             answer = ana.act(what, sid, urgency="P1", **form)
             assert answer.status_code == 404, (what, answer.text)
@@ -218,7 +218,7 @@ def test_while_the_store_is_gone_people_are_told_so_and_may_ask_again(
         ):
             exchange.line().arrives()
             own_server.kill()
-            for what in ACTS:
+            for what in ACTIONS:
                 answer = ana.act(what, text="x", urgency="P1", disposition="test", name="x")
                 assert answer.status_code == 503, (what, answer.text)
             assert api.asked == []
@@ -235,7 +235,7 @@ def test_what_the_store_could_not_do_is_told_and_nothing_is_half_done(ana: Dispa
     client.delete(keys.journal)
     client.set(keys.journal, "no stream")
     before = client.hgetall(keys.call)
-    for what in ACTS:
+    for what in ACTIONS:
         form = {"name": "eta_minutes", "value": "5", "disposition": "test"}
         answer = ana.act(what, text="x", urgency="P1", **form)
         assert answer.status_code == 503, what

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from callflow.board import feed as feeds
-from callflow.board.feed import Feed
-from callflow.board.news import STALE_MS, News
-from callflow.board.reader import Reader, Seen
+from callflow.board.board_reader import BoardReader, BoardState
+from callflow.board.feed import STALE_MS, BoardUpdate, Feed
 from callflow.health.staffed import Staffed
 from callflow.lab.server.embedded import EmbeddedServer
 from callflow.redis.client import connect
@@ -30,14 +29,14 @@ from tests.waiting import wait_until
 class Told:
     """A reader that finds what it is told to find, or fails with it."""
 
-    finds: Seen | Exception = field(default_factory=lambda: seen(shown("CA1")))
+    finds: BoardState | Exception = field(default_factory=lambda: seen(shown("CA1")))
     rounds: int = 0
     hangs: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.hangs.set()
 
-    def round(self) -> Seen:
+    def read(self) -> BoardState:
         self.rounds += 1
         self.hangs.wait()
         if isinstance(self.finds, Exception):
@@ -61,8 +60,8 @@ async def feed_of(reader: Any) -> AsyncIterator[Feed]:
         yield feed
 
 
-def reader_of(parts: Parts) -> Reader:
-    return Reader(CallWatcher(parts.client), lambda: Staffed(workers=2), lambda site: None)
+def reader_of(parts: Parts) -> BoardReader:
+    return BoardReader(CallWatcher(parts.client), lambda: Staffed(workers=2), lambda site: None)
 
 
 async def resting(feed: Feed) -> None:
@@ -70,7 +69,9 @@ async def resting(feed: Feed) -> None:
     await asyncio.to_thread(wait_until, lambda: feed.idle, "it looks for nobody")
 
 
-async def until(board: AsyncIterator[News], wanted: Callable[[News], object]) -> News:
+async def until(
+    board: AsyncIterator[BoardUpdate], wanted: Callable[[BoardUpdate], object]
+) -> BoardUpdate:
     """The first news that is as wanted."""
     async for news in board:
         if wanted(news):
@@ -78,11 +79,11 @@ async def until(board: AsyncIterator[News], wanted: Callable[[News], object]) ->
     raise AssertionError("the board was let go before")
 
 
-def tells(sid: str) -> Callable[[News], bool]:
-    """News of that call."""
+def tells(sid: str) -> Callable[[BoardUpdate], bool]:
+    """BoardUpdate of that call."""
 
-    def told(news: News) -> bool:
-        rows = () if news.changes is None else news.changes.shown
+    def told(news: BoardUpdate) -> bool:
+        rows = () if news.changes is None else news.changes.rows
         return any(one.row.call_sid == sid for one in rows)
 
     return told
@@ -92,7 +93,7 @@ def test_a_board_gets_all_of_it_and_then_each_change(parts: Parts) -> None:
     async def story() -> None:
         parts.store.open(SID)
         async with feed_of(reader_of(parts)) as feed, aclosing(feed.follow()) as board:
-            first = (await anext(board)).as_dict()
+            first = (await anext(board)).to_dict()
             assert [row["call_sid"] for row in first["rows"]] == [SID]
             header = first["header"]
             assert (header["active"], header["calls"]) == (1, {"listening": 1})
@@ -101,7 +102,7 @@ def test_a_board_gets_all_of_it_and_then_each_change(parts: Parts) -> None:
 
             parts.store.hear(SID, 1, "stuck")
             news = await until(board, tells(SID))
-            (row,) = news.as_dict()["changed"]
+            (row,) = news.to_dict()["changed"]
             assert (row["word"], row["last"]) == ("queued", ("caller", "stuck"))
             assert news.version > first["version"]
             assert news.header["calls"] == {"queued": 1}
@@ -109,7 +110,7 @@ def test_a_board_gets_all_of_it_and_then_each_change(parts: Parts) -> None:
             long_ago = parts.snapshots.now_ms() - ENDED_MS - 1
             parts.store.end(SID, "hung_up", now_ms=long_ago)
             news = await until(board, lambda one: one.changes and one.changes.gone)
-            assert news.as_dict()["gone"] == [SID]
+            assert news.to_dict()["gone"] == [SID]
             assert news.header["active"] == 0
 
     run(story)
@@ -125,7 +126,7 @@ def test_however_many_boards_are_open_the_store_is_asked_by_one(parts: Parts) ->
             followers = [
                 await boards.enter_async_context(aclosing(feed.follow())) for _ in range(20)
             ]
-            texts = {(await anext(one)).as_json() for one in followers}
+            texts = {(await anext(one)).to_json() for one in followers}
             assert {json.loads(text)["rows"][0]["call_sid"] for text in texts} == {SID}
             parts.store.hear(SID, 1, "stuck")
             versions = {(await until(one, tells(SID))).version for one in followers}
@@ -179,7 +180,7 @@ def test_who_reads_too_slowly_is_told_all_steps_at_once() -> None:
                     reader.finds = seen(shown("CA1", fence))
                     await until(quick, tells("CA1"))
             news = await until(board, tells("CA1"))
-            assert [row["fence"] for row in news.as_dict()["changed"]] == [3]
+            assert [row["fence"] for row in news.to_dict()["changed"]] == [3]
 
     run(story)
 
@@ -207,11 +208,11 @@ def test_a_mistake_in_the_reader_is_told_and_the_board_comes_back(
         reader = Told(KeyError("ours"))
         async with feed_of(reader) as feed, aclosing(feed.follow()) as board:
             first = await anext(board)
-            assert (first.kind, first.as_dict()["rows"]) == ("snapshot", [])
+            assert (first.kind, first.to_dict()["rows"]) == ("snapshot", [])
             assert "KeyError" in first.header["trouble"]
             reader.finds = seen(shown("CA1"))
             news = await until(board, lambda one: one.kind == "snapshot")
-            assert (len(news.as_dict()["rows"]), news.header["trouble"]) == (1, "")
+            assert (len(news.to_dict()["rows"]), news.header["trouble"]) == (1, "")
 
     run(story)
     assert "KeyError: 'ours'" in caplog.text

@@ -8,9 +8,8 @@ from contextlib import aclosing
 
 import pytest
 
-from callflow.board.feed import Feed
-from callflow.board.news import News
-from callflow.board.reader import Reader
+from callflow.board.board_reader import BoardReader
+from callflow.board.feed import BoardUpdate, Feed
 from callflow.health.staffed import Staffed
 from callflow.redis.client import connect
 from callflow.store.reader import CallWatcher
@@ -38,9 +37,9 @@ def test_while_a_master_is_gone_its_calls_are_stale_and_after_the_failover_live_
             theirs = {sid for sid in sids if own.owner_of(sid) == 0}
             lucky = next(sid for sid in sids if sid not in theirs)
             unlucky = min(theirs)
-            feed = Feed(Reader(CallWatcher(client), lambda: Staffed(), lambda site: None))
+            feed = Feed(BoardReader(CallWatcher(client), lambda: Staffed(), lambda site: None))
 
-            async def until(told: Callable[[News], object]) -> News:
+            async def until(told: Callable[[BoardUpdate], object]) -> BoardUpdate:
                 async with asyncio.timeout(30):
                     return await anext(news async for news in board if told(news))
 
@@ -48,7 +47,7 @@ def test_while_a_master_is_gone_its_calls_are_stale_and_after_the_failover_live_
                 return any(row.call_sid == sid and row.last for row in feed.snapshot().rows)
 
             async with feed.running(), aclosing(feed.follow()) as board:
-                assert len((await anext(board)).as_dict()["rows"]) == len(sids)
+                assert len((await anext(board)).to_dict()["rows"]) == len(sids)
                 own.servers[0].kill()
                 news = await until(lambda one: stale(feed))
                 assert stale(feed) == theirs

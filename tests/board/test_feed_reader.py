@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
-from callflow.board.reader import BEAT_STEP_MS, BRIDGED_MS, Reader, Seen
+from callflow.board.board_reader import BEAT_STEP_MS, BRIDGED_MS, BoardReader, BoardState
 from callflow.call.history import JournalEntry
 from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import StoreError, StoreUnavailable
@@ -20,6 +21,7 @@ from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.reader import ENDED_MS, CallsOverview, CallSummary, CallWatcher
 from tests.parts import SID, Parts
+from tests.waiting import wait_until
 
 
 @dataclass
@@ -35,7 +37,8 @@ class Desk:
 
     def __post_init__(self) -> None:
         self._watching = CallWatcher(self.parts.client)
-        self.reader = Reader(self, lambda: Staffed(), lambda site: None, clock=lambda: self.now_s)  # type: ignore[arg-type]
+        watching: Any = self
+        self.reader = BoardReader(watching, Staffed, lambda site: None, clock=lambda: self.now_s)
 
     def look(self, *, ended_ms: int) -> CallsOverview:
         """As `CallWatcher`, or as it is while a part of a cluster is gone."""
@@ -52,17 +55,24 @@ class Desk:
         asked = {sid: line for sid, line in after.items() if sid not in self.loses}
         return self._watching.journal_lines(asked)
 
-    def round(self) -> Seen:
+    def read(self) -> BoardState:
         """A quarter of a second later."""
         self.now_s += 0.25
-        return self.reader.round()
+        return self.reader.read()
 
 
 @pytest.fixture
 def desk(parts: Parts) -> Desk:
     built = Desk(parts)
     parts.store.open(SID)
+    a_millisecond_later(parts)
     return built
+
+
+def a_millisecond_later(parts: Parts) -> None:
+    """What happens in the millisecond of a reading counts as after it."""
+    at_ms = parts.snapshots.now_ms()
+    wait_until(lambda: parts.snapshots.now_ms() > at_ms, "the server's clock goes on")
 
 
 def claimed(parts: Parts, name: str = "w1") -> Lease:
@@ -78,104 +88,105 @@ def taken_over(parts: Parts, turn: int = 1) -> None:
     parts.store.reclaim(SID, lease.fence, 10**13, "gone")
 
 
-def events(seen: Seen, sid: str = SID) -> list[str]:
+def events(seen: BoardState, sid: str = SID) -> list[str]:
     return [entry.event for entry in seen.lines[sid][1]] if sid in seen.lines else []
 
 
 def test_only_what_has_changed_is_built_anew(desk: Desk) -> None:
     desk.parts.store.open("CA2")
-    first = desk.round().shown
+    first = desk.read().rows
     desk.parts.store.hear(SID, 1, "stuck")
-    second = desk.round().shown
+    second = desk.read().rows
     assert second["CA2"] is first["CA2"]
     assert second[SID] is not first[SID]
     assert json.loads(second[SID].text)["last"] == ["caller", "stuck"]
-    assert desk.round().shown[SID] is second[SID]
+    assert desk.read().rows[SID] is second[SID]
 
 
 def test_a_beat_alone_is_told_twice_a_second_and_no_oftener(desk: Desk) -> None:
     desk.parts.store.hear(SID, 1, "stuck")
     lease = claimed(desk.parts)
-    first = desk.round().shown[SID]
+    first = desk.read().rows[SID]
     at = first.row.beat_at
     assert at is not None
     desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS)
-    assert desk.round().shown[SID] is first
+    assert desk.read().rows[SID] is first
     desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 1)
-    assert desk.round().shown[SID].row.beat_at == at + BEAT_STEP_MS + 1
+    assert desk.read().rows[SID].row.beat_at == at + BEAT_STEP_MS + 1
     desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 2)
     desk.parts.store.note_draft(lease, 1, "I am")
-    assert desk.round().shown[SID].row.beat_at == at + BEAT_STEP_MS + 2
+    assert desk.read().rows[SID].row.beat_at == at + BEAT_STEP_MS + 2
 
 
 def test_each_line_that_is_written_while_we_look_is_told_once(desk: Desk) -> None:
-    assert events(desk.round()) == []  # The opening was before.
+    assert events(desk.read()) == []  # The opening was before.
     desk.parts.store.hear(SID, 1, "stuck")
     desk.parts.store.open("CA2")
-    seen = desk.round()
+    seen = desk.read()
     assert (events(seen), events(seen, "CA2")) == (["heard"], ["opened"])
     assert isinstance(seen.lines[SID][0], CallSummary)
-    assert desk.round().lines == {}
+    assert desk.read().lines == {}
 
 
 def test_takeovers_of_a_call_are_all_counted_and_those_of_the_hour_since_we_look(
     desk: Desk,
 ) -> None:
     taken_over(desk.parts)
-    first = desk.round()
-    assert (first.shown[SID].row.takeovers, first.takeovers) == (1, 0)
+    a_millisecond_later(desk.parts)
+    first = desk.read()
+    assert (first.rows[SID].row.takeovers, first.takeovers) == (1, 0)
     assert first.since_ms == first.look.now_ms
     desk.parts.store.reclaim(SID, claimed(desk.parts, "again").fence, 10**13, "gone")
-    second = desk.round()
-    assert (second.shown[SID].row.takeovers, second.takeovers) == (2, 1)
+    second = desk.read()
+    assert (second.rows[SID].row.takeovers, second.takeovers) == (2, 1)
     assert second.since_ms == first.since_ms
 
 
 def test_the_longest_silence_may_be_one_that_is_not_over(desk: Desk) -> None:
-    assert desk.round().silence is None
+    assert desk.read().silence is None
     now_ms = desk.parts.snapshots.now_ms()
     desk.parts.store.hear(SID, 1, "stuck", now_ms=now_ms - 3_000)
-    silence = desk.round().silence
+    silence = desk.read().silence
     assert silence is not None
     assert silence.call_sid == SID
     assert 3_000 <= silence.ms < 3_000 + 60_000
     lease = claimed(desk.parts)
     desk.parts.store.commit(lease, 1, "I am here.", now_ms=now_ms + 1_000)
-    silence = desk.round().silence
+    silence = desk.read().silence
     assert silence is not None
     assert silence.ms == 4_000
-    assert desk.round().silence == silence
+    assert desk.read().silence == silence
 
 
 def test_a_call_that_ends_is_shown_a_while_and_its_last_lines_are_told(desk: Desk) -> None:
-    desk.round()
+    desk.read()
     desk.parts.store.end(SID, "hung_up")
-    seen = desk.round()
-    assert (seen.shown[SID].row.word, events(seen)) == ("ended", ["ended"])
+    seen = desk.read()
+    assert (seen.rows[SID].row.word, events(seen)) == ("ended", ["ended"])
     desk.parts.store.open("CA2")
     desk.parts.store.end("CA2", "hung_up", now_ms=seen.look.now_ms - ENDED_MS - 1)
-    assert "CA2" not in desk.round().shown
+    assert "CA2" not in desk.read().rows
 
 
 def test_what_happened_in_a_pause_is_read_after_it(desk: Desk) -> None:
-    first = desk.round()
+    first = desk.read()
     taken_over(desk.parts)
     ended_at = first.look.now_ms - ENDED_MS - 5_000
     desk.parts.store.end(SID, "hung_up", now_ms=ended_at)  # Long before the next look.
     desk.now_s += BRIDGED_MS / 1000 - 1
-    after = desk.round()
+    after = desk.read()
     assert desk.ended_ms > BRIDGED_MS
     assert (events(after)[:1], after.takeovers, after.since_ms) == (["heard"], 1, first.since_ms)
-    assert SID not in after.shown
+    assert SID not in after.rows
 
 
 def test_after_a_long_pause_the_hour_begins_anew(desk: Desk) -> None:
-    first = desk.round()
+    first = desk.read()
     taken_over(desk.parts)
-    assert desk.round().takeovers == 1
+    assert desk.read().takeovers == 1
     desk.now_s += BRIDGED_MS / 1000 + 1
-    after = desk.round()
-    assert (after.takeovers, after.shown[SID].row.takeovers) == (0, 1)
+    after = desk.read()
+    assert (after.takeovers, after.rows[SID].row.takeovers) == (0, 1)
     assert after.since_ms > first.since_ms
 
 
@@ -185,32 +196,32 @@ def test_calls_of_a_part_that_is_gone_are_shown_as_they_were_and_as_stale(desk: 
         sid for sid in map("CA{}".format, range(99)) if call_keys(sid).shard != ALL_SHARDS[number]
     )
     desk.parts.store.open(other)
-    before = desk.round().shown
+    before = desk.read().rows
     desk.blind, desk.fails = frozenset({number}), StoreUnavailable("there", "it is gone")
     desk.parts.store.hear(SID, 1, "stuck")
-    during = desk.round()
-    assert (during.shown[SID].row.stale, during.shown[SID].row.last) == (True, None)
-    assert during.shown[other] is before[other]
+    during = desk.read()
+    assert (during.rows[SID].row.stale, during.rows[SID].row.last) == (True, None)
+    assert during.rows[other] is before[other]
     assert "it is gone" in during.trouble
-    assert desk.round().shown[SID] is during.shown[SID]
+    assert desk.read().rows[SID] is during.rows[SID]
     desk.blind, desk.fails = frozenset(), None
-    after = desk.round()
-    assert (after.shown[SID].row.stale, events(after), after.trouble) == (False, ["heard"], "")
+    after = desk.read()
+    assert (after.rows[SID].row.stale, events(after), after.trouble) == (False, ["heard"], "")
 
 
 def test_a_journal_that_could_not_be_read_is_read_the_next_time(desk: Desk) -> None:
-    desk.round()
+    desk.read()
     taken_over(desk.parts)
     desk.fails = StoreUnavailable("there", "it is gone")
     for _ in range(2):
         with pytest.raises(StoreUnavailable):
-            desk.round()
+            desk.read()
     desk.fails, desk.loses = None, {SID}
-    lost = desk.round()
-    assert (lost.lines, lost.shown[SID].row.takeovers) == ({}, 0)
+    lost = desk.read()
+    assert (lost.lines, lost.rows[SID].row.takeovers) == ({}, 0)
     desk.loses = set()
-    seen = desk.round()
-    assert (events(seen)[-1], seen.shown[SID].row.takeovers) == ("reclaimed", 1)
+    seen = desk.read()
+    assert (events(seen)[-1], seen.rows[SID].row.takeovers) == ("reclaimed", 1)
 
 
 def test_the_lamps_tell_who_works_and_who_looks_after_them(parts: Parts) -> None:
@@ -237,7 +248,7 @@ def test_the_lamps_tell_who_works_and_who_looks_after_them(parts: Parts) -> None
 def test_a_line_that_cannot_be_read_stops_no_board_and_is_told(desk: Desk) -> None:
     desk.parts.client.xadd(call_keys(SID).journal, {"event": "of a newer release", "at": "soon"})
     desk.parts.store.hear(SID, 1, "stuck")
-    assert SID in desk.round().shown
-    assert SID in desk.round().trouble
+    assert SID in desk.read().rows
+    assert SID in desk.read().trouble
     desk.parts.client.flushall()
-    assert desk.round().trouble == ""
+    assert desk.read().trouble == ""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from callflow.board.last_hour import HOUR_MS, LastHour, Silence
-from callflow.board.sight import EVERY_ACTION, MOST_LETTERS, WITH_A_HUMAN, Row, Timer
+from callflow.board.board_reader import HOUR_MS, CallerSilence, LastHour
+from callflow.board.rows import EVERY_ACTION, MOST_LETTERS, WITH_A_HUMAN, BoardRow, Timer
 from callflow.call.history import CallHistory, JournalEntry
 from callflow.call.record import Alert, Draft, ThreadEntry
 from callflow.call.state import CallState
@@ -41,8 +41,8 @@ def told_by(*lines: tuple[str, int]) -> CallHistory:
     return CallHistory.of(JournalEntry(event=event, at=at) for event, at in lines)
 
 
-def row(one: CallSummary, told: CallHistory | None = None, site: Site | None = SITE) -> Row:
-    return Row.of(one, told or CallHistory(), site)
+def row(one: CallSummary, told: CallHistory | None = None, site: Site | None = SITE) -> BoardRow:
+    return BoardRow.of(one, told or CallHistory(), site)
 
 
 def timers(one: CallSummary, told: CallHistory | None = None) -> dict[str, tuple[int, int]]:
@@ -112,7 +112,7 @@ def test_whoever_is_rung_or_has_the_call_is_named() -> None:
     assert row(sight(alert=Alert(reason="a", rung=7, state="ringing"))).human is None
     taken = sight(alert=Alert(reason="a", state="accepted", who="Cho"))
     assert row(taken).human == "Cho"
-    assert Row.of(taken, CallHistory(), None).human == "Cho"
+    assert BoardRow.of(taken, CallHistory(), None).human == "Cho"
 
 
 def test_a_human_must_acknowledge_within_45_s_of_the_first_ring() -> None:
@@ -161,7 +161,7 @@ def test_the_place_is_the_sites_and_the_rest_is_what_was_told() -> None:
     shown = row(sight(facts=told, site="tower", scenario_type="fire_smoke"))
     assert (shown.lift, shown.address, shown.people) == ("Lift 2", "1 High Street", 3)
     assert shown.flags == ("smoke", "injured", "trapped", "child", "ill")
-    assert Row.of(sight(facts=told), CallHistory(), None).lift == "B"
+    assert BoardRow.of(sight(facts=told), CallHistory(), None).lift == "B"
     assert row(sight(facts={"injured": False, "trapped": False})).flags == ()
 
 
@@ -194,10 +194,10 @@ def test_a_beat_is_shown_while_somebody_holds_the_call() -> None:
 
 def test_a_row_as_text_is_the_row_as_a_dict() -> None:
     shown = row(sight(heard=1, conversation_thread=(said(1, "“here”", AT),), urgency="P1"))
-    read = json.loads(shown.as_json())
-    assert read == json.loads(json.dumps(shown.as_dict()))
+    read = json.loads(shown.to_json())
+    assert read == json.loads(json.dumps(shown.to_dict()))
     assert read["timers"][0] == {"name": "silence", "since": AT, "limit_ms": 4_000}
-    assert read.keys() == set(Row.__dataclass_fields__)
+    assert read.keys() == set(BoardRow.__dataclass_fields__)
     assert isinstance(shown.timers[0], Timer)
 
 
@@ -208,19 +208,19 @@ def test_takeovers_are_counted_from_the_journal() -> None:
 
 def test_an_hour_forgets_what_is_older() -> None:
     hour = LastHour()
-    hour.took_over(AT)
-    hour.took_over(AT + 9)
+    hour.add_takeover(AT)
+    hour.add_takeover(AT + 9)
     for at, ms in ((AT, 5_000), (AT + 5, 900), (AT + 9, 3_000), (AT + 9, 1_000)):
-        hour.was_silent(Silence("CA1", at, ms))
-    assert hour.takeovers(AT + HOUR_MS) == 2
-    longest = hour.longest(AT + HOUR_MS)
+        hour.add_silence(CallerSilence("CA1", at, ms))
+    assert hour.count_takeovers(AT + HOUR_MS) == 2
+    longest = hour.longest_silence(AT + HOUR_MS)
     assert longest is not None
     assert longest.ms == 5_000
-    under_way = hour.longest(AT + HOUR_MS, [Silence("CA2", AT, 6_000)])
+    under_way = hour.longest_silence(AT + HOUR_MS, [CallerSilence("CA2", AT, 6_000)])
     assert under_way is not None
     assert under_way.call_sid == "CA2"
-    assert hour.takeovers(AT + HOUR_MS + 1) == 1
-    later = hour.longest(AT + HOUR_MS + 1)
+    assert hour.count_takeovers(AT + HOUR_MS + 1) == 1
+    later = hour.longest_silence(AT + HOUR_MS + 1)
     assert later is not None
     assert later.ms == 3_000
-    assert hour.longest(AT + 3 * HOUR_MS) is None
+    assert hour.longest_silence(AT + 3 * HOUR_MS) is None

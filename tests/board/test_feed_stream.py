@@ -9,27 +9,17 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from callflow.access.sessions import Person
-from callflow.board.feed import Feed
-from callflow.board.reader import Reader
-from callflow.board.stream import Stream
-from callflow.call.role import Role
+from callflow.board.board_reader import BoardReader
+from callflow.board.feed import Feed, stream_events
 from callflow.health.staffed import Staffed
 from callflow.store.reader import CallWatcher
 from tests.parts import SID, Parts
 
-ANA = Person("ana", Role.VIEWER)
 
-
-async def connected(feed: Feed, last_event_id: str = "") -> StreamingResponse:
-    headers = [(b"last-event-id", last_event_id.encode())] if last_event_id else []
-    request = Request({"type": "http", "method": "GET", "headers": headers})
-    response = await Stream(feed)(request, ANA)
-    assert isinstance(response, StreamingResponse)
-    return response
+def connected(feed: Feed, last_event_id: str = "") -> StreamingResponse:
+    return stream_events(feed, last_event_id)
 
 
 async def events(response: StreamingResponse) -> AsyncIterator[dict[str, Any]]:
@@ -48,16 +38,18 @@ async def next_of(stream: AsyncIterator[dict[str, Any]], kind: str) -> dict[str,
 
 
 @pytest.fixture
-def reader(parts: Parts) -> Reader:
-    return Reader(CallWatcher(parts.client), lambda: Staffed(), lambda site: None)
+def reader(parts: Parts) -> BoardReader:
+    return BoardReader(CallWatcher(parts.client), lambda: Staffed(), lambda site: None)
 
 
-def test_a_browser_gets_a_snapshot_and_changes_and_the_time(parts: Parts, reader: Reader) -> None:
+def test_a_browser_gets_a_snapshot_and_changes_and_the_time(
+    parts: Parts, reader: BoardReader
+) -> None:
     async def story() -> None:
         parts.store.open(SID)
         feed = Feed(reader)
         async with feed.running(), asyncio.timeout(20):
-            response = await connected(feed)
+            response = connected(feed)
             assert response.media_type == "text/event-stream"
             assert response.headers["cache-control"] == "no-store"
             async with aclosing(events(response)) as stream:  # type: ignore[type-var]
@@ -76,22 +68,22 @@ def test_a_browser_gets_a_snapshot_and_changes_and_the_time(parts: Parts, reader
     asyncio.run(story())
 
 
-def test_after_a_reconnect_a_browser_gets_what_it_missed(parts: Parts, reader: Reader) -> None:
+def test_after_a_reconnect_a_browser_gets_what_it_missed(parts: Parts, reader: BoardReader) -> None:
     async def story() -> None:
         parts.store.open(SID)
         parts.store.open("CA2")
         feed = Feed(reader)
         async with feed.running(), asyncio.timeout(20), aclosing(feed.follow()) as other:
-            first = await anext(events(await connected(feed)))
+            first = await anext(events(connected(feed)))
             parts.store.hear(SID, 1, "stuck")
             await anext(news async for news in other if news.kind == "change")
-            again = await anext(events(await connected(feed, first["id"])))
+            again = await anext(events(connected(feed, first["id"])))
             assert again["event"] == "change"
             assert [row["call_sid"] for row in again["data"]["changed"]] == [SID]
 
             version = again["data"]["version"]
             for foreign in (f"other-{version}", f"{feed.name}-x", f"{feed.name}-٣", "", "-1"):
-                whole = await anext(events(await connected(feed, foreign)))
+                whole = await anext(events(connected(feed, foreign)))
                 assert whole["event"] == "snapshot", foreign
                 assert len(whole["data"]["rows"]) == 2
 

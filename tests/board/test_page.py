@@ -9,10 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from callflow.board.call_page import thread
-from callflow.board.cells import age, clock, short_worker
-from callflow.board.page import _ENVIRONMENT, STATIC
-from callflow.board.routes import FIRST_ROWS
+from callflow.board.call_page import transcript
+from callflow.board.cells import age, duration, short_worker
+from callflow.board.pages import _ENVIRONMENT, FIRST_ROWS, STATIC
 from callflow.call import ladder
 from callflow.call.record import CallRecord
 from callflow.redis.scripts import Scripts
@@ -78,7 +77,7 @@ def test_every_file_of_a_page_is_there(exchange: Exchange) -> None:
         answer = client.get(f"/board/static/{path.name}")
         assert answer.status_code == 200, path.name
         assert answer.headers["x-content-type-options"] == "nosniff"
-    assert client.get("/board/static/../page.py").status_code == 404
+    assert client.get("/board/static/../pages.py").status_code == 404
 
 
 def test_no_script_makes_markup_of_what_it_is_given() -> None:
@@ -178,7 +177,7 @@ def test_what_was_cut_off_is_told_from_what_was_heard() -> None:
 
     def shown(**more: object) -> tuple[str, str]:
         record = CallRecord.model_validate({**given, "conversation_thread": [{**said, **more}]})
-        (entry,) = thread(record)
+        (entry,) = transcript(record)
         return entry.heard_text, entry.cut_text
 
     assert shown() == ("Stay inside. Help comes.", "")
@@ -188,7 +187,7 @@ def test_what_was_cut_off_is_told_from_what_was_heard() -> None:
 
 
 def test_times_are_said_so_that_they_fit_into_a_cell() -> None:
-    assert [clock(ms) for ms in (-5, 0, 34_999, 725_000, 3_723_000)] == [
+    assert [duration(ms) for ms in (-5, 0, 34_999, 725_000, 3_723_000)] == [
         *("0:00", "0:00", "0:34", "12:05", "1:02:03"),
     ]
     assert [age(ms) for ms in (-1, 340, 9_999, 10_000, 99_999, 100_000)] == [

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from callflow.board.call_page import Told
-from callflow.board.drawing import LEAST_BAR, LEFT, Drawing
-from callflow.board.timeline import Timeline, timeline
+from callflow.board.call_page import TimelineWords
+from callflow.board.timeline import LEAST_BAR, LEFT, Timeline, build_timeline
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
@@ -35,7 +34,7 @@ LOST = [
 
 
 def drawn(*lines: JournalEntry, now_ms: int = 9_000, **fields: object) -> Timeline:
-    return timeline(record(**fields), lines, now_ms)  # type: ignore[arg-type]
+    return build_timeline(record(**fields), lines, now_ms)  # type: ignore[arg-type]
 
 
 def test_each_worker_that_held_the_call_has_a_lane() -> None:
@@ -113,15 +112,14 @@ def test_the_picture_of_a_call_that_is_over_ends_with_it() -> None:
 
 
 def test_a_call_without_a_journal_is_drawn_all_the_same() -> None:
-    drawing = Drawing(drawn())
+    drawing = drawn()
     assert drawing.height > 0
     assert next(iter(drawing.ticks())) == (LEFT, "0:00")
 
 
 @pytest.mark.parametrize("length_s", [1, 60, 1_800, 86_400])
 def test_everything_stands_inside_the_picture_however_long_the_call(length_s: int) -> None:
-    picture = drawn(*LOST, now_ms=1_000 + length_s * 1_000 + 4_000)
-    drawing = Drawing(picture)
+    picture = drawing = drawn(*LOST, now_ms=1_000 + length_s * 1_000 + 4_000)
     assert 560 < drawing.width < 6_500
     places = [drawing.x(span.from_ms) for lane in picture.lanes for span in lane.spans]
     assert all(LEFT <= x <= drawing.width for x in [*places, *(x for x, _ in drawing.ticks())])
@@ -131,7 +129,8 @@ def test_everything_stands_inside_the_picture_however_long_the_call(length_s: in
 
 def test_the_picture_is_told_in_words_in_the_order_in_which_it_happened() -> None:
     picture = drawn(*LOST)
-    told = [Told(catalogue("en"))(lane, what) for lane, what in picture.told()]
+    words = TimelineWords(catalogue("en"))
+    told = [words.describe(lane, item) for lane, item in picture.in_order()]
     assert told == [
         "00:00:01 caller: call received",
         "00:00:02 caller: caller spoke, turn 1",

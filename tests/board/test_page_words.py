@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from callflow import i18n
-from callflow.board.told import refused, unreachable
+from callflow.board.actions import refusal, store_unreachable
 from callflow.call.acts import TooMuch
 from callflow.call.disposition import Disposition
 from callflow.call.facts import CALLER_FACTS, DANGERS, HUMAN_FACTS, OWN_FACTS, VULNERABLE
@@ -85,10 +85,10 @@ def test_templates_and_scripts_name_nothing_that_has_no_words() -> None:
 
 
 def test_what_was_not_done_is_said_to_be_so_once() -> None:
-    for answer in (refused(TooMuch("CA1", "notes", 200)), refused(CallEnded("CA1", "urge"))):
+    for answer in (refusal(TooMuch("CA1", "notes", 200)), refusal(CallEnded("CA1", "urge"))):
         told = json.loads(bytes(answer.body))["told"]
         assert catalogue("en")("act.failed", why=told).count("Not done") == 1
-    told = json.loads(bytes(unreachable().body))["told"]
+    told = json.loads(bytes(store_unreachable().body))["told"]
     assert "Not done" not in catalogue("en")("act.failed", why=told)
 
 

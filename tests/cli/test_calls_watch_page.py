@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from callflow.board.news import Clock, State
-from callflow.board.reader import Reader
+from callflow.board.board_reader import BoardReader
+from callflow.board.feed import BoardClock, BoardVersions
 from callflow.cli import watch_page
 from callflow.cli.watch_page import Seen, page
 from callflow.cli.watch_view import View
@@ -24,12 +24,12 @@ STAFFED = Staffed(
 
 def _seen(parts: Parts, staffed: Staffed = STAFFED, opened: str | None = None) -> Seen:
     """The board as it is now."""
-    found = Reader(CallWatcher(parts.client), lambda: staffed, lambda site: None).round()
-    state = State()
-    state.take(found)
+    found = BoardReader(CallWatcher(parts.client), lambda: staffed, lambda site: None).read()
+    state = BoardVersions()
+    state.update(found)
     now = found.look.now_ms
     record = None if opened is None else parts.record(opened)
-    return Seen(state.snapshot(Clock(now, now)), 80, staffed.swept_ms, opened=record)
+    return Seen(state.snapshot(BoardClock(now, now)), 80, staffed.swept_ms, opened=record)
 
 
 def _drawn(seen: Seen, view: View | None = None, width: int = 150, height: int = 24) -> str:

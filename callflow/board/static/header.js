@@ -1,4 +1,4 @@
-// The header: the same as figures.py says when the page is made.
+// The header: the same as cells.py says when the page is made.
 
 import { age } from "./words.js";
 

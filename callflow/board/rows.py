@@ -1,7 +1,7 @@
-"""What one row of the board shows of one call: pure, and made of the record and its journal alone.
+"""Makes the board's row of a call from its record and its journal, and its place among the others.
 
-All words in it are stable names, which the page translates; but for what people said, names of
-lifts and addresses, which are shown as they are.
+Pure. All words in it are stable names, which the page translates; but for what people said, names
+of lifts and addresses, which are shown as they are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal
 
-from callflow.board.order import order
 from callflow.call.facts import known
 from callflow.call.history import CallHistory
 from callflow.call.record import Handling
@@ -41,6 +40,12 @@ MOST_LETTERS: Final = 240
 WITH_A_HUMAN: Final = ("note", "fact", "urgency", "end")
 EVERY_ACTION: Final = ("take-over", "say", *WITH_A_HUMAN)
 
+_LATEST_MS: Final = 10**13
+"""Behind every time stamp, with as many digits."""
+
+_UNKNOWN_URGENCY: Final = 3
+"""Where nobody knows yet how urgent it is: as somebody who is trapped (P3)."""
+
 Talks = Literal["agent", "human", "nobody"]
 
 
@@ -55,7 +60,7 @@ class Timer:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BoardRow:
     """One row. Field names are a promise to the page; times are on the server's clock, ms."""
 
     call_sid: str
@@ -105,85 +110,103 @@ class Row:
     """this call could not be looked at with the others: so it was, and what it is is not known"""
 
     @classmethod
-    def of(cls, sight: CallSummary, history: CallHistory, site: Site | None) -> Row:
+    def of(cls, call: CallSummary, history: CallHistory, site: Site | None) -> BoardRow:
         """The row of a call. `history`: what its journal tells; `site`: its lift, where known."""
-        facts = known(sight)
-        since = waiting_since(sight)
-        who, said = last_words(sight) or (None, "")
-        held = sight.assigned_worker is not None
+        facts = known(call)
+        since = waiting_since(call)
+        who, said = last_words(call) or (None, "")
+        held = call.assigned_worker is not None
         return cls(
-            call_sid=sight.call_sid,
-            order=order(sight, since),
-            revision=revision(sight),
-            word=str(word(sight)),
-            urgency=sight.urgency,
-            hurried=sight.hurried,
-            needs_human=sight.needs_human,
+            call_sid=call.call_sid,
+            order=sort_key(call, since),
+            revision=revision(call),
+            word=str(word(call)),
+            urgency=call.urgency,
+            hurried=call.hurried,
+            needs_human=call.needs_human,
             waiting_since=since,
-            created_at=sight.created_at,
-            site=sight.site,
+            created_at=call.created_at,
+            site=call.site,
             lift=facts.get("lift_id") if site is None else site.lift,
             address=None if site is None else site.address,
             people=facts.get("people"),
             flags=_flags(facts),
-            scenario=sight.scenario_type,
-            language=sight.language,
-            handling=sight.handling,
-            talks=_talks(sight),
-            alert=None if sight.alert is None else sight.alert.state,
-            human=_human(sight, site),
+            scenario=call.scenario_type,
+            language=call.language,
+            handling=call.handling,
+            talks=_talks(call),
+            alert=None if call.alert is None else call.alert.state,
+            human=_human(call, site),
             last=None if who is None else (who, _short(said)),
-            speaking=_speaking(sight),
-            worker=sight.assigned_worker,
-            beat_at=sight.last_heartbeat if held else None,
-            fence=sight.fence,
+            speaking=_speaking(call),
+            worker=call.assigned_worker,
+            beat_at=call.last_heartbeat if held else None,
+            fence=call.fence,
             takeovers=history.takeovers,
-            timers=tuple(_timers(sight, history, facts, since)),
-            actions=_actions(sight),
-            outcome=sight.outcome,
+            timers=tuple(_timers(call, history, facts, since)),
+            actions=_actions(call),
+            outcome=call.outcome,
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON: tuples are lists there."""
         return {name: getattr(self, name) for name in _NAMES} | {
             "timers": [asdict(timer) for timer in self.timers]
         }
 
-    def as_json(self) -> str:
+    def to_json(self) -> str:
         """The same as text, as browsers read it."""
-        return as_json(self.as_dict())
+        return encode_json(self.to_dict())
 
 
-_NAMES = tuple(field.name for field in fields(Row))
+_NAMES = tuple(field.name for field in fields(BoardRow))
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def as_json(value: Any) -> str:
+def encode_json(value: Any) -> str:
     """`value` as browsers read it."""
     return _encode(value)
 
 
-def revision(sight: CallSummary) -> str:
+def sort_key(call: CallSummary, waiting_since: int | None) -> str:
+    """Sorts calls by urgency, then whether a human is needed, then longest wait, as monitoring
+    centres do: compared letter by letter, the smaller stands above; no two calls have one.
+
+    `waiting_since`: when the caller said what is still unanswered, ms. The key changes only with
+    the call and never with the clock, so nothing moves on the page while nothing happens.
+    """
+    over = call.call_state is CallState.COMPLETE
+    urgency = _UNKNOWN_URGENCY if call.urgency is None else int(call.urgency[1])
+    if call.hurried:
+        urgency = 1
+    needs_human = call.needs_human is not None and not _accepted(call)
+    waits = _LATEST_MS if waiting_since is None else waiting_since
+    return (
+        f"{over:d}{urgency}{not needs_human:d}-{waits:014d}-{call.created_at:014d}-{call.call_sid}"
+    )
+
+
+def revision(call: CallSummary) -> str:
     """Names the state of a call that a person has seen: each thing that happens to it makes another
     one. A worker's beat does not."""
-    return f"{sight.updated_at}.{sight.journal_length}"
+    return f"{call.updated_at}.{call.journal_length}"
 
 
-def _talks(sight: CallSummary) -> Talks:
-    if sight.call_state is CallState.COMPLETE:
+def _talks(call: CallSummary) -> Talks:
+    if call.call_state is CallState.COMPLETE:
         return "nobody"
-    if sight.handling == "agent":
+    if call.handling == "agent":
         return "agent"
-    return "human" if _accepted(sight) else "nobody"
+    return "human" if _accepted(call) else "nobody"
 
 
-def _accepted(sight: CallSummary) -> bool:
-    return sight.alert is not None and sight.alert.state == "accepted"
+def _accepted(call: CallSummary) -> bool:
+    return call.alert is not None and call.alert.state == "accepted"
 
 
-def _human(sight: CallSummary, site: Site | None) -> str | None:
-    alert = sight.alert
+def _human(call: CallSummary, site: Site | None) -> str | None:
+    alert = call.alert
     if alert is None or alert.state not in ("ringing", "accepted"):
         return None
     humans = () if site is None else site.humans
@@ -191,8 +214,8 @@ def _human(sight: CallSummary, site: Site | None) -> str | None:
     return alert.who or on_the_ladder
 
 
-def _speaking(sight: CallSummary) -> bool:
-    return sight.draft is not None and sight.draft.turn == sight.answered + 1
+def _speaking(call: CallSummary) -> bool:
+    return call.draft is not None and call.draft.turn == call.answered + 1
 
 
 def _short(words: str) -> str:
@@ -205,25 +228,25 @@ def _flags(facts: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _timers(
-    sight: CallSummary, history: CallHistory, facts: Mapping[str, Any], since: int | None
+    call: CallSummary, history: CallHistory, facts: Mapping[str, Any], since: int | None
 ) -> list[Timer]:
     found: list[Timer] = []
-    if sight.call_state is CallState.COMPLETE:
+    if call.call_state is CallState.COMPLETE:
         return found
     rung_since = history.wanted_at or history.resumed_at
-    if sight.alert is not None and not _accepted(sight) and rung_since is not None:
+    if call.alert is not None and not _accepted(call) and rung_since is not None:
         found.append(Timer("acknowledge", rung_since, ACKNOWLEDGE_MS))
-    if since is not None and not _speaking(sight):
+    if since is not None and not _speaking(call):
         found.append(Timer("silence", since, SILENCE_MS))
-    limit_ms = WELFARE_MS.get(sight.urgency)
+    limit_ms = WELFARE_MS.get(call.urgency)
     out = facts.get("release.confirmed") is True
-    if limit_ms is not None and not out and _talks(sight) != "human":
-        found.append(Timer("welfare", sight.heard_at or sight.created_at, limit_ms))
+    if limit_ms is not None and not out and _talks(call) != "human":
+        found.append(Timer("welfare", call.heard_at or call.created_at, limit_ms))
     return found
 
 
-def _actions(sight: CallSummary) -> tuple[str, ...]:
+def _actions(call: CallSummary) -> tuple[str, ...]:
     """A human who is on the line speaks for themselves, and nobody takes the call from them."""
-    if sight.call_state is CallState.COMPLETE:
+    if call.call_state is CallState.COMPLETE:
         return ()
-    return WITH_A_HUMAN if _talks(sight) == "human" else EVERY_ACTION
+    return WITH_A_HUMAN if _talks(call) == "human" else EVERY_ACTION
