@@ -20,7 +20,7 @@ from benchmarks.contestants import NAMES, contestant, pool_of
 from benchmarks.crowd import Crowd
 from benchmarks.meter import Cost
 from benchmarks.waiting import wait_until
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 
 Say = Callable[[str], None]

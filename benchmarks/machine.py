@@ -9,7 +9,7 @@ from pathlib import Path
 
 import redis
 
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 
 
 def describe() -> dict[str, str | float]:

@@ -27,7 +27,7 @@ from callflow.lab.carrier.load import LoadResult, load
 from callflow.lab.carrier.report import CallReport, Spread
 from callflow.lab.demo.callers import FILLERS
 from callflow.lab.demo.web import Line, WebProcesses
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts

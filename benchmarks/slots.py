@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.waiting import wait_until
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
 

@@ -19,7 +19,7 @@ import redis
 from benchmarks.crowd import SAID
 from benchmarks.seed import watchdog as seed_watchdog
 from benchmarks.seed.document import Documents
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.settings import Settings

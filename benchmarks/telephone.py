@@ -40,7 +40,7 @@ from benchmarks.lines import (
 )
 from benchmarks.meter import tree_cpu_s
 from benchmarks.waiting import wait_until
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess, free_port
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts

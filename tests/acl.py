@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import Client, connect
 
 ACL = Path(__file__).parents[1] / "deploy" / "acl" / "callflow.acl"

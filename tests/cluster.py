@@ -13,7 +13,7 @@ from pathlib import Path
 import redis
 from redis.crc import key_slot
 
-from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.store.keys import call_keys
 from tests.waiting import wait_until
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from callflow.celery import use_broker
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from tests.parts import Parts
 from tests.servers import KINDS, Servers, binary_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from callflow.call.record import CallRecord
 from callflow.celery import CALLS, use_broker
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess
 from callflow.redis.client import connect
 from callflow.settings import load

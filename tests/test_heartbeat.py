@@ -13,7 +13,7 @@ import pytest
 
 from callflow.errors import LeaseLost, StoreUnavailable
 from callflow.heartbeat import DEADLINE, DRAINED, Drain, Heartbeat, worker_name
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence

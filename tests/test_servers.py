@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import redis
 
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.store.keys import PREFIX, call_keys
 from tests.servers import Servers
 

@@ -16,7 +16,7 @@ from kombu.exceptions import OperationalError
 
 from callflow.celery import TAKEOVER, TURNS, Wake, app, use_broker, wake
 from callflow.lab.chaos.endpoint import Endpoint
-from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.lab.stack import free_port
 from callflow.transport import BrokerDemoted, Connection, SentinelTransport, Transport
 from tests.parts import SID

@@ -19,7 +19,7 @@ from kombu.asynchronous.timer import Timer
 
 from callflow import bootstrap, vitals
 from callflow.health.vitals import REMEMBERED_MS, SIGNS, UNTIL, Phase, RollCall, Vitals, VitalSigns
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
@@ -284,7 +284,7 @@ def test_a_real_worker_of_processes_says_so_and_leaves(
             signs = said.call_roll().signs
             return signs[0] if signs and signs[0].children == 2 else None
 
-        found = wait_until(ready, f"ready: {worker.last_words()}", within_s=30)
+        found = wait_until(ready, f"ready: {worker.last_lines()}", within_s=30)
         assert found is not None
         assert (found.pool, found.slots, found.phase) == ("prefork", 2, "working")
         assert found.queues == ("takeover", "urgent", "turns", "tests")

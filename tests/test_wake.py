@@ -9,7 +9,7 @@ import time
 import pytest
 
 from callflow.celery import RUN_TURN, TAKEOVER, TURNS, Wake, app, use_broker, wake
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from tests.parts import SID, Parts
 

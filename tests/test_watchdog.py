@@ -11,7 +11,7 @@ import pytest
 from callflow.call.ladder import fresh
 from callflow.call.state import CallState
 from callflow.celery import CALLS
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import EPOCH, SWEPT, call_keys

@@ -13,7 +13,7 @@ import pytest
 
 from callflow.celery import CALLS, WATCHDOG, discard_sweeps, use_broker, wake
 from callflow.heartbeat import STUCK_STATUS
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from tests.parts import Parts
 
 ROOT = Path(__file__).parents[1]

@@ -160,7 +160,7 @@ def _start_web(stack: LocalStack, port: int) -> None:
     give_up = time.monotonic() + _WEB_WITHIN_S
     while not is_listening(port):
         if not web.alive or time.monotonic() > give_up:
-            raise NoTelephone(f"the web process for this call does not start: {web.last_words(1)}")
+            raise NoTelephone(f"the web process for this call does not start: {web.last_lines(1)}")
         time.sleep(_LOOK_S / 5)
 
 

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from callflow.celery import CALLS, WATCHDOG
@@ -101,7 +100,7 @@ class StackProcess:
         self.send(signal.SIGCONT)
         self.frozen = False
 
-    def last_words(self, lines: int = 20) -> str:
+    def last_lines(self, lines: int = 20) -> str:
         """The end of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
@@ -190,9 +189,7 @@ class LocalStack:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _worker(self, name: str, queues: str, *options: str) -> StackProcess:
@@ -208,7 +205,7 @@ class LocalStack:
 
     def start(self, name: str, command: Sequence[str]) -> StackProcess:
         """Any command as a part of the stack; a name that has died may be used again."""
-        log = self.log_dir / f"{name}.log"
+        log, scratch = self.log_dir / f"{name}.log", {"TMPDIR": str(self._scratch)}
         with log.open("ab") as out:
             popen = subprocess.Popen(
                 command,
@@ -216,12 +213,7 @@ class LocalStack:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 # People read these logs, from a file.
-                env={
-                    "CALLFLOW_LOG_FORMAT": "text",
-                    **os.environ,
-                    "TMPDIR": str(self._scratch),
-                    **self.env,
-                },
+                env={"CALLFLOW_LOG_FORMAT": "text", **os.environ, **scratch, **self.env},
                 start_new_session=True,
             )
         self._tell_guardian(str(popen.pid))

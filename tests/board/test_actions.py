@@ -11,7 +11,7 @@ import pytest
 from callflow.board.actions import ACTIONS
 from callflow.call import acts
 from callflow.call.disposition import Disposition
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.keys import call_keys
 from tests.acting import TELEPHONE, Dispatcher, dispatcher, staffed_exchange

@@ -16,7 +16,7 @@ from callflow.board import feed as feeds
 from callflow.board.board_reader import BoardReader, BoardState
 from callflow.board.feed import STALE_MS, BoardUpdate, Feed
 from callflow.health.staffed import Staffed
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.keys import SHARDS
 from callflow.store.reader import ENDED_MS, CallsOverview, CallWatcher

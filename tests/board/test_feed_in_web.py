@@ -16,7 +16,7 @@ import pytest
 from callflow.access.sessions import Sessions, hash_token, new_token
 from callflow.access.users_file import User, edit_users
 from callflow.call.role import Role
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess, free_port
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts

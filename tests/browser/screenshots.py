@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from callflow.celery import use_broker
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from tests.browser.conftest import CHROMIUM, Board, open_board
 from tests.browser.staff import staffed

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from callflow.celery import use_broker
 from callflow.lab.chaos.endpoint import Endpoint
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from tests.browser.conftest import Board, open_board
 from tests.browser.reading import row, text

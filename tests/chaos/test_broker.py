@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from callflow.lab.chaos.endpoint import Endpoint
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 
@@ -55,7 +55,7 @@ def _answered(run: Running, number: int) -> float:
 
 def _lives(run: Running) -> None:
     for process in run.stack.processes.values():
-        assert process.alive, f"{process.name} has ended: {process.last_words()}"
+        assert process.alive, f"{process.name} has ended: {process.last_lines()}"
 
 
 @contextmanager

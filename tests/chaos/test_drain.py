@@ -10,7 +10,7 @@ import pytest
 from callflow.call.history import JournalEntry
 from callflow.celery import CALLS
 from callflow.heartbeat import STUCK_STATUS
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import StackProcess
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
@@ -29,7 +29,7 @@ def sid_of(number: int) -> str:
 
 
 def ended_well(worker: StackProcess, within_s: float) -> None:
-    assert worker.popen.wait(within_s) == 0, worker.last_words()
+    assert worker.popen.wait(within_s) == 0, worker.last_lines()
 
 
 def entries(run: Running, sid: str, event: str) -> list[JournalEntry]:
@@ -176,7 +176,7 @@ def test_a_turn_that_is_stuck_in_a_thread_does_not_keep_its_worker(tmp_path: Pat
         run.being_answered(sid_of(1))
         worker.end()
 
-        assert worker.popen.wait(LEAVES_WITHIN_S) == STUCK_STATUS, worker.last_words()
+        assert worker.popen.wait(LEAVES_WITHIN_S) == STUCK_STATUS, worker.last_lines()
         assert [e.reason for e in entries(run, sid_of(1), "handed_back")] == ["drained"]
         run.stack.start_worker("w2", slots=1)
         assert run.reply(sid_of(1), 1).done

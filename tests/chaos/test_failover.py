@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from callflow.celery import use_broker
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
 from callflow.settings import load

@@ -17,7 +17,7 @@ from callflow.lab.carrier.report import CallReport
 from callflow.lab.demo.callers import FILLERS
 from callflow.lab.demo.ear import misheard
 from callflow.lab.demo.web import Line, WebProcesses
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.responder.phrases import generic
 from callflow.twilio.rest import wanted_settings
 from tests.stack_parts import Running, running

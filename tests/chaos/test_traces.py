@@ -27,7 +27,7 @@ def _line_to_a_web_process(run: Running) -> Line:
     web = run.stack.start_web(line.port)
 
     def answers() -> bool:
-        assert web.alive, web.last_words()
+        assert web.alive, web.last_lines()
         try:
             return httpx.get(f"http://127.0.0.1:{line.port}/healthz").status_code == 200
         except httpx.ConnectError:

@@ -17,7 +17,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from callflow.lab.chaos.endpoint import Endpoint, EndpointFailed
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from tests.waiting import wait_until
 
 SCRIPT = "return redis.call('INCR', KEYS[1])"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
@@ -30,5 +30,5 @@ def staffed_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         with LocalStack(env, tmp_path_factory.mktemp("logs")) as stack:
             worker = stack.start_worker("worker", slots=2, pool="threads")
             leases = Leases(Scripts(connect(server.url)), TIMING)
-            wait_until(leases.present_now, f"a worker: {worker.last_words()}", within_s=30)
+            wait_until(leases.present_now, f"a worker: {worker.last_lines()}", within_s=30)
             yield server.url

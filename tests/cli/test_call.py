@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from callflow.cli import call
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.reader import CallReader
 from tests.cli.running import Cli, store_at

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from callflow.call.record import CallRecord
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.store.outcome import Claimed, Lease
 from tests.cli.running import Cli, store_at
 from tests.waiting import wait_until

@@ -16,7 +16,7 @@ from callflow.errors import StoreUnavailable
 from callflow.health import rounds
 from callflow.health import server as doctor
 from callflow.health.vitals import Phase, Vitals, VitalSigns
-from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.lab.stack import LocalStack, free_port
 from callflow.redis.client import connect, translated
 from callflow.redis.scripts import Scripts

@@ -13,7 +13,7 @@ from callflow.health import node as node_check
 from callflow.health import rounds, writes
 from callflow.health.check import Grade
 from callflow.health.vitals import Vitals, VitalSigns
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts
 from tests.cli.running import Cli

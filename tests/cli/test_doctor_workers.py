@@ -16,7 +16,7 @@ from callflow.celery import CALLS, WATCHDOG
 from callflow.health import node as node_check
 from callflow.health import rounds
 from callflow.health.vitals import Phase, Vitals, VitalSigns
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.presence import Presence

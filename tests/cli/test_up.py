@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from callflow.cli import deployment
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import free_port
 from callflow.redis.client import connect
 from tests.cli.running import Cli

@@ -10,7 +10,7 @@ import pytest
 
 from callflow.celery import use_broker
 from callflow.errors import SettingsError
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.metrics.catalogue import METRICS, Kind
 from callflow.redis.client import connect
 from callflow.settings import load

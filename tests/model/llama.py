@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from callflow.lab.server.guardian import Guardian
+from callflow.lab.server_guardian import ServerGuardian
 from tests.needs import missing
 from tests.waiting import wait_until
 
@@ -56,7 +56,7 @@ class Llama:
         """Return once it answers, with the weights in `path`. AssertionError: it has ended."""
         started = time.monotonic()
         with tempfile.TemporaryFile() as nothing:
-            self._guardian = Guardian(Path(sys.executable), None, nothing.fileno())
+            self._guardian = ServerGuardian(Path(sys.executable), None, nothing.fileno())
         try:
             self.pid = self._guardian.run(_PROGRAM.format(root=str(_ROOT), path=str(path)))
             found = wait_until(self._announced, "an address of the server", READY_WITHIN_S)
@@ -70,8 +70,8 @@ class Llama:
 
     def _announced(self) -> tuple[str, int] | None:
         if self._guardian.ended(timeout_s=0.05):
-            raise AssertionError(f"the model's server ended: {self._guardian.last_words}")
-        for line in self._guardian.last_words.splitlines():
+            raise AssertionError(f"the model's server ended: {self._guardian.last_output}")
+        for line in self._guardian.last_output.splitlines():
             if line.startswith("listening "):
                 _, host, port = line.split()
                 return host, int(port)

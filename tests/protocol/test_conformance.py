@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from tests.protocol.explorer import explore
 from tests.protocol.moves import Move, Size, Step

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import Client, connect
 from callflow.store.outcome import Beat, Claimed, Commit, Lease, Note
 from tests.protocol import promises

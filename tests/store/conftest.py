@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.lab.leaks import keys_without_lifetime
 from callflow.redis.client import connect
 from tests.cluster import TestCluster, cluster
 from tests.parts import Parts

@@ -18,8 +18,8 @@ from callflow.errors import StoreError, StoreUnreplicated
 from callflow.health.check import Grade
 from callflow.health.server import Doctor, refuse_unfit
 from callflow.health.vitals import Vitals, VitalSigns
-from callflow.lab.server.embedded import EmbeddedServer
-from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer
+from callflow.lab.leaks import keys_without_lifetime
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
 from callflow.store.breaker import Breakers

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from callflow.health.vitals import Phase, Vitals, VitalSigns
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts

@@ -24,7 +24,7 @@ from callflow.errors import (
     TurnOutOfOrder,
     UnknownCall,
 )
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.keys import call_keys
 from callflow.store.outcome import Claim, Claimed, Lease

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 
-from callflow.lab.server.data_dir import DataDirInUse
-from callflow.lab.server.embedded import (
+from callflow.lab.embedded_server import (
+    DataDirInUse,
     EmbeddedServer,
     EmbeddedServerFailed,
     EmbeddedServerMissing,
@@ -35,7 +35,7 @@ from tests.waiting import wait_until
 OWNER = """
 import os, sys
 from pathlib import Path
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 binary, *data_dir = [Path(arg) for arg in sys.argv[1:] if arg != "fork"]
 server = EmbeddedServer.start(*data_dir, binary=binary)
 if "fork" in sys.argv and os.fork() == 0:

@@ -14,7 +14,7 @@ import pytest
 
 from callflow.errors import StoreReadOnly, StoreUnavailable
 from callflow.lab.chaos.endpoint import Endpoint
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import call_keys

@@ -11,7 +11,7 @@ import pytest
 from callflow.call.disposition import Disposition
 from callflow.call.record import Alert
 from callflow.lab.chaos.endpoint import Endpoint
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts, source
 from callflow.store.breaker import Breakers

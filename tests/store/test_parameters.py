@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from callflow.errors import SettingsError
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect, connect_async
 from callflow.redis.cluster import AsyncCluster
 

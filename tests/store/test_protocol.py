@@ -20,8 +20,8 @@ from callflow.call.ladder import accepted, fresh
 from callflow.call.state import CallState, Event
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, TurnOutOfOrder
-from callflow.lab.server.embedded import EmbeddedServer
-from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer
+from callflow.lab.leaks import keys_without_lifetime
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore

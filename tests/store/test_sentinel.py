@@ -11,7 +11,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 from callflow.errors import SettingsError, StoreUnavailable
-from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.redis.client import address, connect, connect_async
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import call_keys

@@ -12,7 +12,7 @@ import pytest
 from kombu.connection import Connection
 
 from callflow.errors import StoreUnavailable
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.replies import Replies
 from tests.acl import PASSWORD, grant

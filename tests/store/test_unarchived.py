@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from callflow.archive import Archived
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.records.reading import Wanted, ls
 from callflow.records.records import Records
 from callflow.redis.client import connect

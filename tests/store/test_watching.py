@@ -11,7 +11,7 @@ from callflow.call.disposition import Disposition
 from callflow.call.facts import known
 from callflow.call.record import CallRecord
 from callflow.call.words import last_words, waiting_since, word
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.handovers import Step
 from callflow.store.keys import SHARDS, call_keys

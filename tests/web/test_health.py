@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from callflow.celery import CALLS, use_broker
 from callflow.health.vitals import Phase, Vitals, VitalSigns
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.settings import Settings

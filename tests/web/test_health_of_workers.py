@@ -14,7 +14,7 @@ import pytest
 
 from callflow.celery import CALLS, use_broker
 from callflow.health.vitals import Vitals, VitalSigns
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import call_keys

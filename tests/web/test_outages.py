@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from callflow.celery import use_broker
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.web import ending
 from tests.exchange import HUMANS, Exchange, open_exchange

@@ -16,7 +16,7 @@ import pytest
 from callflow.celery import use_broker
 from callflow.errors import StoreUnavailable
 from callflow.intake import Intake
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.replies import CallStatus, Replies, ReplyProgress
 from callflow.web import ending, session

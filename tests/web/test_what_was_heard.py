@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from callflow.errors import StoreUnavailable
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.store.lines import Lines
 from tests.exchange import RELAY, Answer, Exchange, Line, open_exchange
 from tests.parts import SID, Parts

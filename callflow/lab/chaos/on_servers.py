@@ -12,7 +12,7 @@ from typing import Final
 from callflow.lab.chaos.endpoint import Endpoint
 from callflow.lab.chaos.scene import Note, Scene
 from callflow.lab.chaos.servers import freeze, thaw
-from callflow.lab.server.embedded import EmbeddedServer
+from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import translated
 
 CALLS: Final = "server"

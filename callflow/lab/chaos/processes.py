@@ -106,7 +106,7 @@ class Processes:
 
     def words(self, name: str) -> str:
         """The end of its log, without the banner with which a worker begins."""
-        lines = self[name].last_words(_LAST_LINES).splitlines()
+        lines = self[name].last_lines(_LAST_LINES).splitlines()
         said = [line for line in lines if line.strip() and not _BANNER.match(line)]
         return "\n".join(said) or "it said nothing"
 

@@ -26,7 +26,7 @@ from callflow.lab.chaos.strikes import Striker
 from callflow.lab.chaos.witness import Conditions, Strike, Testimony
 from callflow.lab.demo.run import LETTERS_PER_S
 from callflow.lab.demo.web import Line, WebProcesses
-from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.lab.leaks import keys_without_lifetime
 from callflow.lab.stack import LocalStack
 from callflow.settings import Settings, load
 from callflow.store.reader import CallReader

@@ -20,7 +20,7 @@ from typing import Final
 
 from callflow.errors import CallflowError
 from callflow.lab.chaos.endpoint import HOST, Endpoint
-from callflow.lab.server.embedded import EmbeddedServer, find_server_binary
+from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.redis.client import Client, connect, translated
 
 IN_STEP_S: Final = 10.0

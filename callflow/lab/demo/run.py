@@ -21,8 +21,8 @@ from callflow.lab.demo.plan import Plan
 from callflow.lab.demo.show import Show
 from callflow.lab.demo.striker import Strike, Striker
 from callflow.lab.demo.web import Line, WebProcesses
-from callflow.lab.server.embedded import EmbeddedServer
-from callflow.lab.server.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer
+from callflow.lab.leaks import keys_without_lifetime
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts
@@ -142,7 +142,7 @@ class Demo:
         while len(self._leases.present_now()) < wanted or not await self._web.all_answer():
             dead = [one for one in self._stack.processes.values() if not one.alive]
             if dead or time.monotonic() > deadline:
-                words = "\n".join(f"{one.name}: {one.last_words()}" for one in dead)
+                words = "\n".join(f"{one.name}: {one.last_lines()}" for one in dead)
                 raise DemoFailed(f"the processes did not come up within {READY_S:.0f} s\n{words}")
             await asyncio.sleep(0.05)
 

