@@ -21,12 +21,10 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Final
-
-from starlette.responses import StreamingResponse
 
 from callflow.board.board_reader import BoardReader, BoardState, EncodedRow
 from callflow.board.rows import BoardRow, encode_json
@@ -59,9 +57,6 @@ FRESH_S: Final = 1.0
 
 CLOCK_EVERY_S: Final = 0.5
 """So often those who follow are told at least what time it is, and how old what they see is."""
-
-RETRY_MS: Final = 300
-"""So soon a browser connects again: what it shows grows old meanwhile."""
 
 LineListener = Callable[[str, CallSummary, list[JournalEntry]], None]
 LookListener = Callable[[CallsOverview], None]
@@ -370,29 +365,3 @@ class Feed:
     def _end_round(self) -> None:
         done, self._round_done = self._round_done, asyncio.Event()
         done.set()
-
-
-def stream_events(feed: Feed, last_event_id: str) -> StreamingResponse:
-    """The board as Server-Sent Events (WHATWG HTML 9.2), until the browser or the process ends.
-
-    `snapshot` has all rows, `change` those that have changed and the calls that left, `clock` the
-    time; each has the header. The id names the process and the version, so whoever lost their
-    connection gets what they missed, or all of it where another process answers.
-    """
-    name, _, version = last_event_id.partition("-")
-    # A version of another process, or none that we could have sent, is as good as none.
-    known = name == feed.name and version.isascii() and version.isdecimal() and len(version) < 16
-
-    async def events() -> AsyncIterator[bytes]:
-        yield f"retry: {RETRY_MS}\n\n".encode()
-        async with aclosing(feed.follow(int(version) if known else None)) as updates:
-            async for update in updates:
-                event = f"id: {feed.name}-{update.version}\nevent: {update.kind}\n"
-                yield f"{event}data: {update.to_json()}\n\n".encode()
-
-    return StreamingResponse(
-        events(),
-        media_type="text/event-stream",
-        # A proxy that gathers an answer before it passes it on shows nothing.
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )

@@ -8,7 +8,8 @@ line.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,14 +17,20 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import BaseRoute
 
 from callflow.access.auth import BoardAuth
 from callflow.access.sessions import Person
 from callflow.board.call_page import CallPage
 from callflow.board.cells import header_figures, row_cells
-from callflow.board.feed import Feed, stream_events
+from callflow.board.feed import Feed
 from callflow.call.disposition import Disposition
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
@@ -57,6 +64,9 @@ CALL_KEYS: Final[Keys] = ((("b", "Esc"), "back"), (("t",), "theme"), (("?",), "h
 COLUMNS: Final = (
     *("urgency", "state", "waiting", "place", "people", "scenario", "said", "worker", "timers"),
 )
+
+RETRY_MS: Final = 300
+"""So soon a browser connects again: what it shows grows old meanwhile."""
 
 FIRST_ROWS: Final = 100
 """So many stand in the page itself (20 ms of the event loop, which callers share); the others come
@@ -111,6 +121,32 @@ async def events(request: Request, person: Person) -> Response:
 async def session(request: Request, person: Person) -> Response:
     """Who is signed in: a stream that was refused does not tell why."""
     return JSONResponse({"name": person.name, "role": str(person.role)})
+
+
+def stream_events(feed: Feed, last_event_id: str) -> StreamingResponse:
+    """The board as Server-Sent Events (WHATWG HTML 9.2), until the browser or the process ends.
+
+    `snapshot` has all rows, `change` those that have changed and the calls that left, `clock` the
+    time; each has the header. The id names the process and the version, so whoever lost their
+    connection gets what they missed, or all of it where another process answers.
+    """
+    name, _, version = last_event_id.partition("-")
+    # A version of another process, or none that we could have sent, is as good as none.
+    known = name == feed.name and version.isascii() and version.isdecimal() and len(version) < 16
+
+    async def events() -> AsyncIterator[bytes]:
+        yield f"retry: {RETRY_MS}\n\n".encode()
+        async with aclosing(feed.follow(int(version) if known else None)) as updates:
+            async for update in updates:
+                event = f"id: {feed.name}-{update.version}\nevent: {update.kind}\n"
+                yield f"{event}data: {update.to_json()}\n\n".encode()
+
+    return StreamingResponse(
+        events(),
+        media_type="text/event-stream",
+        # A proxy that gathers an answer before it passes it on shows nothing.
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
 
 
 @dataclass(frozen=True, slots=True)

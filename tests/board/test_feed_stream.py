@@ -12,7 +12,8 @@ import pytest
 from starlette.responses import StreamingResponse
 
 from callflow.board.board_reader import BoardReader
-from callflow.board.feed import Feed, stream_events
+from callflow.board.feed import Feed
+from callflow.board.pages import stream_events
 from callflow.health.staffed import Staffed
 from callflow.store.reader import CallWatcher
 from tests.parts import SID, Parts
