@@ -1,11 +1,11 @@
-"""`callflow calls watch`: all calls, live. It reads the records and changes nothing."""
+"""`callflow calls watch`: shows all calls, live. It reads the records and changes nothing."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,14 +14,11 @@ from callflow.cli import deployment, terminal
 from callflow.errors import StoreError
 
 if TYPE_CHECKING:
-    from callflow.board.board_reader import BoardState
+    from callflow.board.board_reader import BoardReader
     from callflow.board.rows import BoardRow
     from callflow.store.reader import CallSummary
 
-    Teller = Callable[[CallSummary, BoardRow], str]
-
-REDRAW_S = 0.25
-"""So often the screen is drawn anew while no key is pressed: its clocks go on."""
+    Describe = Callable[[CallSummary, BoardRow], str]
 
 
 def watch(
@@ -40,88 +37,69 @@ def watch(
     deployment.need()
     console = terminal.console()
     if as_json:
-        _tell_changes(interval, _for_programs)
+        _print_changes(interval, _to_json)
     elif console.is_terminal and not console.is_dumb_terminal:
-        _show(interval)
+        from callflow.cli import watch_screen
+
+        watch_screen.show(make_reader(), interval)
     else:
-        _tell_changes(interval, _for_people)
+        _print_changes(interval, _to_line)
 
 
-def _show(interval_s: float) -> None:
-    from rich.live import Live
+def make_reader() -> BoardReader:
+    """Reads the board from the server of this process. Raises SitesError."""
+    from callflow import bootstrap
+    from callflow.board.board_reader import BoardReader
+    from callflow.health.staffed import staffed
+    from callflow.health.vitals import Vitals
+    from callflow.redis.scripts import Scripts
+    from callflow.store.reader import CallWatcher
 
-    from callflow.cli import watch_page
-    from callflow.cli.keys import keys
-    from callflow.cli.watch_reader import Looking
-    from callflow.cli.watch_view import View
-
-    console, view = terminal.console(), View()
-    looking = Looking(interval_s)
-    seen = looking.seen()
-    with keys() as read, Live(console=console, auto_refresh=False, screen=True) as live:
-        while not view.quits:
-            now = looking.seen()
-            seen = replace(seen, opened=now.opened) if view.paused else now
-            live.update(watch_page.page(seen, view, console), refresh=True)
-            key = read(REDRAW_S)
-            while key:
-                view.press(key, seen.calls, watch_page.rows_of(console.size.height))
-                key = read(0)
-            looking.open(view.opened)
-    looking.close()
+    client = bootstrap.client()
+    staff = partial(staffed, Vitals(Scripts(client)), bootstrap.leases())
+    return BoardReader(CallWatcher(client), staff, bootstrap.sites().get)
 
 
-def _looks(interval_s: float) -> Iterator[tuple[BoardState, str]]:
-    """Read again and again; the second is why the last look failed. A server that goes away after
-    the first one is waited for."""
-    from callflow.cli.watch_reader import reader
-
-    reading = reader()
-    seen = reading.read()
-    yield seen, seen.trouble
+def _print_changes(interval_s: float, describe: Describe) -> None:
+    """Print a line for each call that has changed, for ever. A server that goes away after the
+    first reading is waited for."""
+    reader = make_reader()
+    state, printed, known_trouble = reader.read(), dict[str, str](), ""
+    trouble, began = state.trouble, time.monotonic()
     while True:
+        if trouble and trouble != known_trouble:
+            terminal.note(trouble)
+        known_trouble = trouble
+        lines = {
+            call.call_sid: describe(call, state.rows[call.call_sid].row)
+            for call in state.look.calls
+            if call.call_sid in state.rows
+        }
+        stamp = "" if describe is _to_json else f"{terminal.clock(state.look.now_ms)}  "
+        for sid, line in lines.items():
+            if printed.get(sid) != line:
+                terminal.line(f"{stamp}{line}")
+        printed = lines
+        time.sleep(max(0.0, began + interval_s - time.monotonic()))
         began = time.monotonic()
         try:
-            seen = reading.read()
-            trouble = seen.trouble
+            state = reader.read()
+            trouble = state.trouble
         except StoreError as error:
             trouble = str(error)
-        yield seen, trouble
-        time.sleep(max(0.0, began + interval_s - time.monotonic()))
 
 
-def _tell_changes(interval_s: float, tell: Teller) -> None:
-    told: dict[str, str] = {}
-    known = ""
-    for seen, trouble in _looks(interval_s):
-        if trouble and trouble != known:
-            terminal.note(trouble)
-        known = trouble
-        lines = {
-            sight.call_sid: tell(sight, seen.rows[sight.call_sid].row)
-            for sight in seen.look.calls
-            if sight.call_sid in seen.rows
-        }
-        for sid, line in lines.items():
-            if told.get(sid) != line:
-                stamp = "" if tell is _for_programs else f"{terminal.clock(seen.look.now_ms)}  "
-                terminal.line(f"{stamp}{line}")
-        told = lines
-
-
-def _for_programs(sight: CallSummary, row: BoardRow) -> str:
+def _to_json(call: CallSummary, row: BoardRow) -> str:
     """Names of fields are a promise; times are on the server's clock, ms."""
     from callflow.cli.calls_commands import summarize_call
 
     also = ("urgency", "lift", "address", "people", "flags", "talks", "alert", "takeovers")
-    shown = row.to_dict()
-    return json.dumps(
-        {**summarize_call(sight), **{name: shown[name] for name in also}},
-        ensure_ascii=False,
-    )
+    fields = row.to_dict()
+    shown = {**summarize_call(call), **{name: fields[name] for name in also}}
+    return json.dumps(shown, ensure_ascii=False)
 
 
-def _for_people(sight: CallSummary, row: BoardRow) -> str:
-    from callflow.cli import watch_page
+def _to_line(call: CallSummary, row: BoardRow) -> str:
+    from callflow.cli import watch_screen
 
-    return watch_page.told(row)
+    return watch_screen.describe(row)

@@ -10,9 +10,8 @@ from rich.console import Console
 
 from callflow.board.board_reader import BoardReader
 from callflow.board.feed import BoardClock, BoardVersions
-from callflow.cli import watch_page
-from callflow.cli.watch_page import Seen, page
-from callflow.cli.watch_view import View
+from callflow.cli import watch_screen
+from callflow.cli.watch_screen import WatchedBoard, WatchView, draw
 from callflow.health.staffed import Staffed
 from callflow.store.reader import CallWatcher
 from tests.parts import Parts, Says
@@ -22,20 +21,22 @@ STAFFED = Staffed(
 )
 
 
-def _seen(parts: Parts, staffed: Staffed = STAFFED, opened: str | None = None) -> Seen:
+def _seen(parts: Parts, staffed: Staffed = STAFFED, opened: str | None = None) -> WatchedBoard:
     """The board as it is now."""
     found = BoardReader(CallWatcher(parts.client), lambda: staffed, lambda site: None).read()
     state = BoardVersions()
     state.update(found)
     now = found.look.now_ms
     record = None if opened is None else parts.record(opened)
-    return Seen(state.snapshot(BoardClock(now, now)), 80, staffed.swept_ms, opened=record)
+    return WatchedBoard(state.snapshot(BoardClock(now, now)), 80, staffed.swept_ms, opened=record)
 
 
-def _drawn(seen: Seen, view: View | None = None, width: int = 150, height: int = 24) -> str:
+def _drawn(
+    seen: WatchedBoard, view: WatchView | None = None, width: int = 150, height: int = 24
+) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, force_terminal=True, color_system=None)
-    console.print(page(seen, view or View(), console), end="")
+    console.print(draw(seen, view or WatchView(), console), end="")
     lines = out.getvalue().removesuffix("\n").split("\n")
     assert len(lines) == height
     return "\n".join(line.rstrip() for line in lines)
@@ -57,7 +58,7 @@ def test_the_gravest_call_stands_above_with_its_shape_and_its_word(parts: Parts)
 
 @pytest.mark.parametrize("urgency", ["P1", "P2", "P3", "P4", "P5", "none"])
 def test_every_urgency_has_a_shape_and_a_style_of_its_own(urgency: str) -> None:
-    for table in (watch_page.SHAPES, watch_page.URGENCIES):
+    for table in (watch_screen.SHAPES, watch_screen.URGENCIES):
         others = [look for name, look in table.items() if name != urgency]
         assert table[urgency] not in others
 
@@ -132,7 +133,7 @@ def test_nobody_who_sweeps_is_said(parts: Parts) -> None:
 def test_more_calls_than_fit_are_told_and_reached(parts: Parts) -> None:
     _calls(parts, **{f"CA{number}": f"words {number}" for number in range(6)})
     seen = _seen(parts)
-    view = View()
+    view = WatchView()
     drawn = _drawn(seen, view, height=12)
     assert "1 to 3 of 6" in drawn
     assert "caller: words 5" not in drawn
@@ -149,21 +150,21 @@ def test_an_open_call_shows_its_conversation_with_the_end_in_sight(parts: Parts)
     for turn in range(1, 9):
         parts.intake.hear("CA1", turn, f"words of turn {turn}")
         assert with_words.run("CA1") == "answered"
-    view = View(chosen="CA1", opened="CA1")
+    view = WatchView(chosen="CA1", opened="CA1")
     drawn = _drawn(_seen(parts, opened="CA1"), view, height=14)
     assert "CA1" in drawn
     assert "words of turn 8" in drawn
     assert "words of turn 1" not in drawn
     view.press("k", ["CA1"], 4)
     for _ in range(20):
-        view.press("page up", ["CA1"], 4)
+        view.press("pageup", ["CA1"], 4)
     drawn = _drawn(_seen(parts, opened="CA1"), view, height=14)
     assert "words of turn 1" in drawn
     assert "words of turn 8" not in drawn
 
 
 def test_a_call_that_is_open_and_has_gone_is_said_to_have_gone(parts: Parts) -> None:
-    assert "has gone" in _drawn(_seen(parts), View(opened="CA404"))
+    assert "has gone" in _drawn(_seen(parts), WatchView(opened="CA404"))
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 8), (80, 24), (300, 60)])
@@ -171,7 +172,7 @@ def test_every_size_of_a_terminal_is_filled_and_never_exceeded(
     parts: Parts, width: int, height: int
 ) -> None:
     _calls(parts, CA1="电梯停了 " * 60, CA2="\x1b[2J\u202e help " * 40)
-    drawn = _drawn(_seen(parts), View(chosen="CA1"), width, height)
+    drawn = _drawn(_seen(parts), WatchView(chosen="CA1"), width, height)
     for line in drawn.splitlines():
         assert Console(width=1000).measure(line).maximum <= width
     assert "\x1b[2J" not in drawn
@@ -191,7 +192,7 @@ def test_a_quiet_night_says_so(parts: Parts) -> None:
 def test_a_line_for_a_file_has_no_clock_in_it(parts: Parts) -> None:
     _calls(parts, CA1="stuck")
     (row,) = _seen(parts).board.rows
-    told = watch_page.told(row)
-    assert told == watch_page.told(row)
+    told = watch_screen.describe(row)
+    assert told == watch_screen.describe(row)
     assert told.startswith("CA1 · – not yet known · queued")
     assert told.endswith("caller: stuck")
