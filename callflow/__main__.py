@@ -40,12 +40,12 @@ def main() -> None:
 def _health(node: str, store_url: str) -> int:
     """`callflow doctor --node NAME`, which every container asks every few seconds: without the
     command line and the settings, whose import costs as much CPU again."""
-    from callflow.health.node import told_of
+    from callflow.health.node_check import check_node
 
     broker_url = os.environ.get("CALLFLOW_BROKER_URL") or store_url
     service = os.environ.get("CALLFLOW_BROKER_SERVICE") or "mymaster"
     try:
-        well, told = told_of(node, store_url, broker_url, service)
+        well, told = check_node(node, store_url, broker_url, service)
     except CallflowError as error:
         well, told = False, f"callflow: {error}"
     print(told)

@@ -2,7 +2,7 @@
 
 A parent whose loop is wedged or frozen, or that looks for its broker, cannot say that it is well;
 one whose children are dead, or that consumes nothing any more, says so without knowing it. What
-others make of it stands in `store/staff.py`.
+others make of it stands in `health/worker_checks.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from celery.worker import state
 from callflow import bootstrap
 from callflow.celery import WATCHDOG
 from callflow.errors import StoreError
-from callflow.health.vitals import Phase, Vitals, VitalSigns
+from callflow.health.worker_reports import Phase, ReportStore, WorkerReport
 from callflow.heartbeat import worker_name
 from callflow.redis.scripts import Scripts
 
@@ -49,14 +49,14 @@ class Pulse(StartStopStep):  # type: ignore[misc]
     def __init__(self, consumer: Any, **kwargs: Any) -> None:
         super().__init__(consumer, **kwargs)
         self.parent = Parent(consumer)
-        self._vitals = Vitals(Scripts(bootstrap.client()))
+        self._vitals = ReportStore(Scripts(bootstrap.client()))
         self._timer: Any = None
         consumer.on_task_message.add(self.parent.took)
         atexit.register(self._leave, os.getpid())
         # No worker stays away because this could not be said: without it its children are
         # complained of, until it speaks.
         with suppress(StoreError):
-            self._vitals.say(self.parent.signs(Phase.STARTING))
+            self._vitals.save(self.parent.signs(Phase.STARTING))
 
     def start(self, consumer: Any) -> None:
         """Begin to speak: the worker is connected, for the first time or again."""
@@ -70,7 +70,7 @@ class Pulse(StartStopStep):  # type: ignore[misc]
         if timer is not None:
             timer.cancel()
         if consumer.blueprint.state != RUN:
-            self._vitals.say(self.parent.signs(Phase.DRAINING))
+            self._vitals.save(self.parent.signs(Phase.DRAINING))
 
     def _beat(self, consumer: Any) -> None:
         if consumer.hub is None:
@@ -80,13 +80,13 @@ class Pulse(StartStopStep):  # type: ignore[misc]
             self._say()
 
     def _say(self) -> None:
-        self._vitals.say(self.parent.signs(Phase.WORKING))
+        self._vitals.save(self.parent.signs(Phase.WORKING))
 
     def _leave(self, pid: int) -> None:
         if os.getpid() == pid:
             # Not said, it is remembered for a minute as one that fell silent.
             with suppress(StoreError):
-                self._vitals.leave(self.parent.node)
+                self._vitals.forget(self.parent.node)
 
 
 class Parent:
@@ -110,7 +110,7 @@ class Parent:
         self._taken += 1
         self._took_at = time.monotonic()
 
-    def signs(self, phase: Phase) -> VitalSigns:
+    def signs(self, phase: Phase) -> WorkerReport:
         """How it is at this moment."""
         now = time.monotonic()
         pool = self._consumer.pool
@@ -122,7 +122,7 @@ class Parent:
             self._full_at = now
         queues = self._queues()
         self._held = {one: self._held.get(one, now) for one in _in_hand()}
-        return VitalSigns(
+        return WorkerReport(
             self.node,
             patience_ms=self._patience_ms(phase, kind, queues),
             phase=phase,

@@ -6,7 +6,7 @@ from callflow.board.board_reader import BoardState, EncodedRow
 from callflow.board.rows import BoardRow
 from callflow.call.history import CallHistory
 from callflow.call.state import CallState
-from callflow.health.staffed import Staffed
+from callflow.health.deployment_checks import WorkforceStatus
 from callflow.store.reader import CallsOverview, CallSummary
 
 AT = 1_700_000_000_000
@@ -24,4 +24,4 @@ def shown(sid: str, fence: int = 0) -> EncodedRow:
 def seen(*rows: EncodedRow, takeovers: int = 0, at: int = AT) -> BoardState:
     """What a round finds with these rows."""
     calls = {one.row.call_sid: one for one in rows}
-    return BoardState(CallsOverview(at, ()), calls, Staffed(), AT, takeovers, None)
+    return BoardState(CallsOverview(at, ()), calls, WorkforceStatus(), AT, takeovers, None)

@@ -18,7 +18,15 @@ from celery.worker import state
 from kombu.asynchronous.timer import Timer
 
 from callflow import bootstrap, vitals
-from callflow.health.vitals import REMEMBERED_MS, SIGNS, UNTIL, Phase, RollCall, Vitals, VitalSigns
+from callflow.health.worker_reports import (
+    REMEMBERED_MS,
+    REPORTS_KEY,
+    UNTIL_KEY,
+    Phase,
+    ReportStore,
+    WorkerReport,
+    WorkerReports,
+)
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
@@ -26,76 +34,76 @@ from callflow.redis.scripts import Scripts
 from callflow.vitals import Pulse
 from tests.waiting import wait_until
 
-WELL = VitalSigns("w1@a", slots=2, children=2, queues=("turns",), version="1.0")
+WELL = WorkerReport("w1@a", slots=2, children=2, queues=("turns",), version="1.0")
 AT = 1_000_000
 
 
 @pytest.fixture
-def said(redis_url: str) -> Vitals:
-    return Vitals(Scripts(connect(redis_url)))
+def said(redis_url: str) -> ReportStore:
+    return ReportStore(Scripts(connect(redis_url)))
 
 
-def nodes(roll: RollCall) -> list[str]:
-    return [one.node for one in roll.signs]
+def nodes(roll: WorkerReports) -> list[str]:
+    return [one.node for one in roll.reports]
 
 
 def test_what_was_said_last_can_be_read(each_server: EmbeddedServer) -> None:
-    vitals = Vitals(Scripts(connect(each_server.url)))
-    vitals.say(WELL, now_ms=AT)
-    vitals.say(replace(WELL, busy=1), now_ms=AT + 1_000)
-    vitals.say(replace(WELL, node="w2@b"), now_ms=AT + 1_000)
-    roll = vitals.call_roll(now_ms=AT + 1_500)
-    assert roll == RollCall(
+    vitals = ReportStore(Scripts(connect(each_server.url)))
+    vitals.save(WELL, now_ms=AT)
+    vitals.save(replace(WELL, busy=1), now_ms=AT + 1_000)
+    vitals.save(replace(WELL, node="w2@b"), now_ms=AT + 1_000)
+    roll = vitals.read(now_ms=AT + 1_500)
+    assert roll == WorkerReports(
         AT + 1_500,
         (replace(WELL, busy=1, at=AT + 1_000), replace(WELL, node="w2@b", at=AT + 1_000)),
     )
-    assert vitals.call_roll("w2@b", now_ms=AT + 1_500).signs == roll.signs[1:]
-    assert vitals.call_roll("w3@c").signs == ()
+    assert vitals.read("w2@b", now_ms=AT + 1_500).reports == roll.reports[1:]
+    assert vitals.read("w3@c").reports == ()
 
 
-def test_a_silence_is_told_from_a_pause(said: Vitals) -> None:
-    said.say(WELL, now_ms=AT)
+def test_a_silence_is_told_from_a_pause(said: ReportStore) -> None:
+    said.save(WELL, now_ms=AT)
     patience_ms = WELL.patience_ms
     for age_ms, silent_ms in ((patience_ms, 0), (patience_ms + 1, patience_ms + 1)):
-        roll = said.call_roll(now_ms=AT + age_ms)
-        assert roll.silent_ms(roll.signs[0]) == silent_ms
+        roll = said.read(now_ms=AT + age_ms)
+        assert roll.silent_ms(roll.reports[0]) == silent_ms
 
 
 def test_one_that_fell_silent_is_remembered_for_a_minute_and_then_forgotten(
-    said: Vitals, redis_url: str
+    said: ReportStore, redis_url: str
 ) -> None:
-    said.say(WELL, now_ms=AT)
+    said.save(WELL, now_ms=AT)
     last = AT + WELL.patience_ms + REMEMBERED_MS
-    assert nodes(said.call_roll(now_ms=last - 1)) == ["w1@a"]
-    assert nodes(said.call_roll(now_ms=last)) == []
-    assert connect(redis_url).hlen(SIGNS) == 1
-    said.say(replace(WELL, node="w2@b"), now_ms=last)
-    assert connect(redis_url).hkeys(SIGNS) == ["w2@b"]
-    assert connect(redis_url).zrange(UNTIL, 0, -1) == ["w2@b"]
+    assert nodes(said.read(now_ms=last - 1)) == ["w1@a"]
+    assert nodes(said.read(now_ms=last)) == []
+    assert connect(redis_url).hlen(REPORTS_KEY) == 1
+    said.save(replace(WELL, node="w2@b"), now_ms=last)
+    assert connect(redis_url).hkeys(REPORTS_KEY) == ["w2@b"]
+    assert connect(redis_url).zrange(UNTIL_KEY, 0, -1) == ["w2@b"]
 
 
-def test_what_is_said_ends_by_itself(said: Vitals, redis_url: str) -> None:
+def test_what_is_said_ends_by_itself(said: ReportStore, redis_url: str) -> None:
     """And not before the one that is remembered longest."""
     client = connect(redis_url)
-    said.say(replace(WELL, patience_ms=150_000))
-    said.say(replace(WELL, node="w2@b"))
-    for key in (SIGNS, UNTIL):
+    said.save(replace(WELL, patience_ms=150_000))
+    said.save(replace(WELL, node="w2@b"))
+    for key in (REPORTS_KEY, UNTIL_KEY):
         assert 150_000 < client.pttl(key) <= 150_000 + REMEMBERED_MS
 
 
-def test_who_leaves_is_forgotten_at_once(said: Vitals) -> None:
-    said.say(WELL)
-    said.leave("w1@a")
-    said.leave("w1@a")
-    assert nodes(said.call_roll()) == []
+def test_who_leaves_is_forgotten_at_once(said: ReportStore) -> None:
+    said.save(WELL)
+    said.forget("w1@a")
+    said.forget("w1@a")
+    assert nodes(said.read()) == []
 
 
-def test_what_another_version_says_is_read(said: Vitals, redis_url: str) -> None:
+def test_what_another_version_says_is_read(said: ReportStore, redis_url: str) -> None:
     """In a rolling deploy both speak."""
     told = {"node": "w9@z", "at": 5, "slots": 3, "mood": "fine", "phase": "dreaming"}
-    said.say(WELL)
-    connect(redis_url).hset(SIGNS, "w9@z", json.dumps(told))
-    assert said.call_roll("w9@z", now_ms=10).signs == (VitalSigns("w9@z", at=5, slots=3),)
+    said.save(WELL)
+    connect(redis_url).hset(REPORTS_KEY, "w9@z", json.dumps(told))
+    assert said.read("w9@z", now_ms=10).reports == (WorkerReport("w9@z", at=5, slots=3),)
 
 
 class Consumer(SimpleNamespace):
@@ -135,13 +143,13 @@ def consumer(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Consum
     bootstrap.forget()
 
 
-def only(said: Vitals) -> VitalSigns:
-    (one,) = said.call_roll().signs
+def only(said: ReportStore) -> WorkerReport:
+    (one,) = said.read().reports
     return one
 
 
 def test_a_worker_says_how_it_is_from_its_start_to_its_end(
-    said: Vitals, consumer: Consumer
+    said: ReportStore, consumer: Consumer
 ) -> None:
     pulse = Pulse(consumer)
     starting = only(said)
@@ -160,11 +168,11 @@ def test_a_worker_says_how_it_is_from_its_start_to_its_end(
     pulse._leave(os.getpid() + 1)
     assert only(said) == draining, "a forked child has said good-bye for its parent"
     pulse._leave(os.getpid())
-    assert said.call_roll().signs == ()
+    assert said.read().reports == ()
 
 
 def test_it_speaks_again_and_again_while_its_loop_turns_and_only_then(
-    said: Vitals, consumer: Consumer
+    said: ReportStore, consumer: Consumer
 ) -> None:
     pulse = Pulse(consumer)
     pulse.start(consumer)
@@ -183,7 +191,7 @@ def test_it_speaks_again_and_again_while_its_loop_turns_and_only_then(
 
 
 def test_where_timers_run_beside_the_loop_it_waits_for_its_next_round(
-    said: Vitals, consumer: Consumer
+    said: ReportStore, consumer: Consumer
 ) -> None:
     consumer.hub = None
     pulse = Pulse(consumer)
@@ -256,7 +264,7 @@ def test_only_children_that_live_and_have_come_up_are_ready(
     consumer.pool = TaskPool(limit=3, num_processes=3, _pool=None)
     parent = Pulse(consumer).parent
 
-    def signs(inner: Any) -> VitalSigns:
+    def signs(inner: Any) -> WorkerReport:
         consumer.pool._pool = inner
         now[0] += 2
         return parent.signs(Phase.WORKING)
@@ -276,12 +284,12 @@ def test_only_children_that_live_and_have_come_up_are_ready(
 def test_a_real_worker_of_processes_says_so_and_leaves(
     own_server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    said = Vitals(Scripts(connect(own_server.url)))
+    said = ReportStore(Scripts(connect(own_server.url)))
     with LocalStack({"CALLFLOW_REDIS_URL": own_server.url}, tmp_path / "logs") as stack:
         worker = stack.start_worker("w1", slots=2)
 
-        def ready() -> VitalSigns | None:
-            signs = said.call_roll().signs
+        def ready() -> WorkerReport | None:
+            signs = said.read().reports
             return signs[0] if signs and signs[0].children == 2 else None
 
         found = wait_until(ready, f"ready: {worker.last_lines()}", within_s=30)
@@ -290,4 +298,4 @@ def test_a_real_worker_of_processes_says_so_and_leaves(
         assert found.queues == ("takeover", "urgent", "turns", "tests")
         os.kill(worker.pid, signal.SIGTERM)
         worker.popen.wait(20)
-        assert said.call_roll().signs == ()
+        assert said.read().reports == ()

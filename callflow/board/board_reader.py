@@ -15,7 +15,7 @@ from typing import Final
 from callflow.board.rows import BoardRow
 from callflow.call.history import CallHistory, JournalEntry, Measure
 from callflow.call.state import CallState
-from callflow.health.staffed import Staffed
+from callflow.health.deployment_checks import WorkforceStatus
 from callflow.sites.site import Site
 from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.reader import ENDED_MS, FROM_THE_START, CallsOverview, CallSummary, CallWatcher
@@ -106,7 +106,7 @@ class BoardState:
     look: CallsOverview
     rows: Mapping[str, EncodedRow]
     """by CallSid; the very same object where nothing has changed"""
-    staffed: Staffed
+    staffed: WorkforceStatus
     since_ms: int
     """since when this process has read: the last hour is as long as that"""
     takeovers: int
@@ -133,7 +133,7 @@ class BoardReader:
     def __init__(
         self,
         watching: CallWatcher,
-        staff: Callable[[], Staffed],
+        staff: Callable[[], WorkforceStatus],
         site: Callable[[str], Site | None],
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -150,7 +150,7 @@ class BoardReader:
         self._hour = LastHour()
         self._since_ms = 0
         self._read_at: float | None = None
-        self._staffed = Staffed()
+        self._staffed = WorkforceStatus()
         self._asked_at = float("-inf")
 
     def read(self) -> BoardState:

@@ -120,7 +120,7 @@ def _open_telephone(talk: TypedCall, running: ExitStack) -> tuple[dict[str, obje
     may outlive us. Starts what is missing. Raises StoreUnfit and NoTelephone."""
     from callflow import bootstrap
     from callflow.cli import exchange
-    from callflow.health.server import refuse_unfit
+    from callflow.health.server_checks import refuse_unfit
     from callflow.lab.carrier.account import read
     from callflow.lab.stack import LocalStack, free_port
 

@@ -50,13 +50,13 @@ def make_reader() -> BoardReader:
     """Reads the board from the server of this process. Raises SitesError."""
     from callflow import bootstrap
     from callflow.board.board_reader import BoardReader
-    from callflow.health.staffed import staffed
-    from callflow.health.vitals import Vitals
+    from callflow.health.deployment_checks import WorkforceStatus
+    from callflow.health.worker_reports import ReportStore
     from callflow.redis.scripts import Scripts
     from callflow.store.reader import CallWatcher
 
     client = bootstrap.client()
-    staff = partial(staffed, Vitals(Scripts(client)), bootstrap.leases())
+    staff = partial(WorkforceStatus.read, ReportStore(Scripts(client)), bootstrap.leases())
     return BoardReader(CallWatcher(client), staff, bootstrap.sites().get)
 
 

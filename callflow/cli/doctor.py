@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,100 +33,86 @@ def doctor(
         if not node.strip():
             # A health check with a variable that is not set would be green for ever.
             raise typer.BadParameter("is empty: write what stands behind the worker's -n")
-        _examine(node, as_json)
+        _examine_node(node, as_json)
         return
     deployment.need()
     found: list[Check] = []
-    for check in _checks():
+    for check in _examine():
         found.append(check)
         if not as_json:
             _print(check)
-    grades = [str(check.grade) for check in found]
-    fit = "failure" not in grades
+    severities = [str(check.severity) for check in found]
+    fit = "failure" not in severities
     if as_json:
-        terminal.line(json.dumps({"ok": fit, "checks": [asdict(check) for check in found]}))
+        terminal.line(json.dumps({"ok": fit, "checks": [check.as_dict() for check in found]}))
     else:
-        _print_verdict(grades)
+        _print_verdict(severities)
     if not fit:
         raise typer.Exit(1)
 
 
-def _examine(node: str, as_json: bool) -> None:
+def _examine_node(node: str, as_json: bool) -> None:
     """One worker only. As `callflow.__main__` does it, for a server that has to be found first."""
     from callflow import bootstrap
-    from callflow.health.node import told_of
+    from callflow.health.node_check import check_node
 
     url = deployment.need()
     settings = bootstrap.settings()
-    well, told = told_of(node, url, settings.broker_url or url, settings.broker_service)
+    well, told = check_node(node, url, settings.broker_url or url, settings.broker_service)
     terminal.line(json.dumps({"ok": well, "node": node, "told": told}) if as_json else told)
     if not well:
         raise typer.Exit(1)
 
 
-def _checks() -> Iterator[Check]:
+def _examine() -> Iterator[Check]:
     from callflow import bootstrap
-    from callflow.celery import CALLS, WATCHDOG
-    from callflow.cli import broker, records_checks
-    from callflow.health.check import Check, Grade
-    from callflow.health.rounds import Rounds
-    from callflow.health.server import Doctor
+    from callflow.cli.records import last_tests
+    from callflow.health.check import Check, Severity
+    from callflow.health.deployment_checks import Broker, DeploymentChecks
+    from callflow.health.record_checks import RecordKeeping
     from callflow.redis.scripts import Scripts
 
     settings = bootstrap.settings()
     # And not `queue_url`, which is for kombu: that writes some addresses in its own way.
+    variable = "CALLFLOW_BROKER_URL" if settings.broker_url else "CALLFLOW_REDIS_URL"
     url = settings.broker_url or settings.redis_url or ""
-    rounds = Rounds(
-        Scripts(bootstrap.client()),
-        settings.timing,
-        calls=CALLS,
-        sweeps=WATCHDOG,
-        waiting=lambda: broker.waiting(url),
-    )
+    broker = Broker(url, settings.broker_service, variable)
+    scripts = Scripts(bootstrap.client())
     try:
-        writable = True
-        for check in Doctor(bootstrap.client(), settings.min_replicas).checks():
-            writable &= check.name != "writes" or check.grade is not Grade.FAILURE
-            yield check
-        if writable:
-            yield from rounds.checks()
-        else:
-            told = "not judged: workers cannot say how they are while the server takes no writes"
-            yield Check("workers", Grade.UNKNOWN, told, "see to the server first")
-        yield from records_checks.checks()
+        checks = DeploymentChecks(scripts, settings.timing, broker.count_waiting)
+        ttl_ms = settings.timing.completed_ttl_ms
+        kept = RecordKeeping(scripts, ttl_ms, settings.keeping, last_tests)
+        yield from checks.run(kept, settings.min_replicas)
     except StoreError as error:
-        yield Check("server", Grade.FAILURE, str(error))
+        yield Check("server", Severity.FAILURE, str(error))
         if url == settings.redis_url:
             return
-    yield from broker.checks(url)
+    yield from broker.check()
 
 
 def _print(check: Check) -> None:
     from rich.table import Table
 
-    grade = str(check.grade)
+    severity = str(check.severity)
     grid = Table.grid(padding=(0, 2))
     grid.add_column(width=7)
     grid.add_column(width=11)
-    grid.add_row(
-        terminal.text(grade, STYLES[grade]),
-        terminal.text(check.name),
-        terminal.text(check.sentence),
-    )
+    cells = (severity, STYLES[severity]), (check.name, ""), (check.sentence, "")
+    grid.add_row(*(terminal.text(words, style) for words, style in cells))
     if check.way_out:
         grid.add_row("", "", terminal.text(f"→ {check.way_out}", "dim"))
     terminal.page(grid)
 
 
-def _print_verdict(grades: list[str]) -> None:
+def _print_verdict(severities: list[str]) -> None:
     bad = [
-        terminal.counted(grades.count(grade), grade, plural)
-        for grade, plural in (
+        terminal.counted(severities.count(severity), severity, plural)
+        for severity, plural in (
             ("failure", "failures"),
             ("warning", "warnings"),
             ("unknown", "unknown"),
         )
-        if grade in grades
+        if severity in severities
     ]
     terminal.console().print()
     terminal.console().print(terminal.text(terminal.sentence(bad) or "all is well", "bold"))

@@ -24,7 +24,7 @@ from callflow.cli import credentials, deployment, terminal
 from callflow.cli.credentials import FLOWER_PASSWORD
 from callflow.cli.exchange import Exchange, handed_out
 from callflow.errors import CallflowError, StoreUnavailable
-from callflow.health.server import refuse_unfit
+from callflow.health.server_checks import refuse_unfit
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import FLOWER_AUTH, LocalStack, StackProcess
 from callflow.redis.client import address

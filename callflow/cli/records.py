@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,9 +14,11 @@ from callflow.cli import deployment, terminal
 from callflow.errors import CallflowError
 
 if TYPE_CHECKING:
+    from callflow.records.ledger import LastTest
     from callflow.records.reading import Wanted
     from callflow.records.records import Records
     from callflow.records.verifying import Verdict
+    from callflow.sites.directory import Sites
 
 TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 
@@ -261,8 +265,6 @@ def ledger(as_json: terminal.AsJson = False) -> None:
     """When each lift's last good test call was; exit 1 where one has made none for too long."""
     from dataclasses import asdict
 
-    from callflow.cli.records_checks import last_tests
-
     hours, found = last_tests(opened())
     if as_json:
         terminal.line(json.dumps({"hours": hours, "lifts": [asdict(one) for one in found]}))
@@ -282,6 +284,38 @@ def ledger(as_json: terminal.AsJson = False) -> None:
         )
     if any(one.overdue for one in found):
         raise typer.Exit(1)
+
+
+def last_tests(records: Records) -> tuple[int, list[LastTest]]:
+    """After how many hours a test call is overdue, and each lift of CALLFLOW_SITES, or of a local
+    stack, with its last good one. Raises SettingsError where no lifts are named, SitesError and
+    RecordsUnavailable."""
+    from callflow import bootstrap
+    from callflow.records.ledger import ledger as judged
+
+    hours = bootstrap.settings().test_call_hours
+    lifts = [site.id for site in _lifts()]
+    return hours, judged(lifts, records.last_tests(), time.time_ns() // 1_000_000, hours)
+
+
+def _lifts() -> Sites:
+    from callflow import bootstrap
+    from callflow.errors import SettingsError
+    from callflow.lab.carrier.account import read
+    from callflow.sites.directory import Sites
+
+    settings = bootstrap.settings()
+    if settings.sites is not None:
+        return bootstrap.sites()
+    if deployment.read_url(settings.data_dir) is not None:
+        told = read(settings.data_dir).get("sites")
+        if isinstance(told, str):
+            return Sites.load(Path(told))
+    raise SettingsError(
+        "CALLFLOW_SITES",
+        "not set here, and no local stack tells of its own: without its lifts nobody knows which "
+        "of them made no test call; name the file as the web process does",
+    )
 
 
 def _wanted(

@@ -18,7 +18,7 @@ from callflow.call.state import CallState
 from callflow.call.urgency import Urgency
 from callflow.call.words import Word
 from callflow.celery import CALLS, WATCHDOG
-from callflow.health.vitals import Phase
+from callflow.health.worker_reports import Phase
 from callflow.responder.model import Failure
 
 PREFIX: Final = "callflow_"

@@ -8,9 +8,9 @@ from typing import Final
 
 from callflow.call.deadline import Timing
 from callflow.celery import CALLS, waiting
-from callflow.health.rounds import UNDERSTUDY
-from callflow.health.vitals import RollCall, Vitals
-from callflow.health.workers import Staff
+from callflow.health.deployment_checks import UNDERSTUDY
+from callflow.health.worker_checks import Workforce
+from callflow.health.worker_reports import ReportStore, WorkerReports
 from callflow.metrics.catalogue import PHASES, SILENT
 from callflow.redis.scripts import Scripts
 from callflow.store.leases import Leases
@@ -26,7 +26,7 @@ class Surroundings:
     whom and how many ms ago, None where that is more than a second ago."""
 
     queues: Mapping[str, int] | None
-    roll: RollCall
+    roll: WorkerReports
     swept: tuple[str, int] | None
     unarchived: tuple[int, int] | None = None
     """how many complete calls wait to be archived, and since how many ms the first; None where no
@@ -41,15 +41,15 @@ class Surroundings:
     def phases(self) -> dict[str, int]:
         """How many workers are in which phase of their life, or silent."""
         found = dict.fromkeys(PHASES, 0)
-        for one in self.roll.signs:
+        for one in self.roll.reports:
             found[SILENT if self.roll.silent_ms(one) else str(one.phase)] += 1
         return found
 
     @property
     def slots(self) -> tuple[int, int]:
         """Of the workers that take calls: how many turns they can run at once, how many they do."""
-        staff = Staff(self.roll, {}, CALLS, {}, in_work=0, unclaimed=0)
-        return staff.slots, sum(one.busy for one in staff.serving)
+        workforce = Workforce(self.roll, {}, CALLS, {})
+        return workforce.slots, workforce.busy
 
 
 class Survey:
@@ -57,7 +57,7 @@ class Survey:
 
     def __init__(self, scripts: Scripts, timing: Timing, *, keeps: bool = False) -> None:
         self._unarchived = Unarchived(scripts, timing.completed_ttl_ms) if keeps else None
-        self._vitals = Vitals(scripts)
+        self._vitals = ReportStore(scripts)
         self._leases = Leases(scripts, timing)
 
     def look(self) -> Surroundings:
@@ -65,7 +65,7 @@ class Survey:
         found = None if self._unarchived is None else self._unarchived.look(1)
         return Surroundings(
             waiting(),
-            self._vitals.call_roll(),
+            self._vitals.read(),
             self._leases.last_sweep(),
             None if found is None else (found.count, found.oldest_ms),
         )

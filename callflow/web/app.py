@@ -24,8 +24,8 @@ from callflow.board.actions import StaffActions
 from callflow.board.board_reader import BoardReader
 from callflow.board.feed import Feed
 from callflow.errors import CallError, SettingsError, StoreError
-from callflow.health.staffed import staffed
-from callflow.health.vitals import Vitals
+from callflow.health.deployment_checks import WorkforceStatus
+from callflow.health.worker_reports import ReportStore
 from callflow.intake import Intake
 from callflow.language.danger import dangers
 from callflow.redis.client import connect
@@ -164,7 +164,7 @@ async def _looking(
     settings: Settings, sites: Sites, scripts: Scripts, desk: Desk
 ) -> AsyncIterator[dict[str, Any]]:
     """The one reader of all calls, for boards and metrics."""
-    staff = partial(staffed, Vitals(scripts), Leases(scripts, settings.timing))
+    staff = partial(WorkforceStatus.read, ReportStore(scripts), Leases(scripts, settings.timing))
     feed = Feed(BoardReader(CallWatcher(scripts.client), staff, sites.get))
     gauging = metrics.Gauging(settings, sites, scripts.client, desk)
     async with feed.running(), gauging.running(feed):

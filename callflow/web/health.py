@@ -34,14 +34,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from callflow.call.deadline import Timing
-from callflow.celery import CALLS, WATCHDOG, waiting
+from callflow.celery import waiting
 from callflow.errors import StoreError
-from callflow.health.check import Grade, refusal
-from callflow.health.rounds import LOOK_AGAIN_S, Rounds
-from callflow.health.vitals import Vitals
-from callflow.health.workers import Trouble
+from callflow.health.check import Check, Severity
+from callflow.health.deployment_checks import LOOK_AGAIN_S, DeploymentChecks
+from callflow.health.server_checks import explain_refusal
 from callflow.redis.scripts import Scripts
-from callflow.store.leases import Leases
 from callflow.web.desk import Desk
 
 LOOK_EVERY_S = 0.25
@@ -54,23 +52,21 @@ LATE_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class _Seen:
     """What the store told. `swept`: by whom and how many ms ago."""
 
     swept: tuple[str, int] | None
     workers: tuple[str, ...]
     replicated: bool
     """As many replicas as are waited for have what is written."""
-    troubles: tuple[Trouble, ...]
+    failures: tuple[Check, ...]
     """What a doctor calls a failure; that no worker takes calls is none of them."""
 
 
-_DEAF = Trouble(
+_BROKER_GONE = Check(
     "broker",
-    "",
-    Grade.FAILURE,
+    Severity.FAILURE,
     "the server with the messages does not answer: no worker is woken until it does",
-    "",
 )
 
 
@@ -78,16 +74,12 @@ class Health:
     """Examines what this process needs; one per process."""
 
     def __init__(self, scripts: Scripts, timing: Timing, desk: Desk) -> None:
-        self._leases = Leases(scripts, timing)
-        self._rounds = Rounds(
-            scripts, timing, calls=CALLS, sweeps=WATCHDOG, waiting=lambda: self._lengths
-        )
+        self._checks = DeploymentChecks(scripts, timing, lambda: self._lengths)
         self._lengths: Mapping[str, int] = {}
         self._counting: asyncio.Future[dict[str, int] | None] | None = None
         self._seen_at: dict[str, float] = {}
-        """Whose trouble, and since when (monotonic, s) it was found by every look."""
+        """Who is blamed, and since when (monotonic, s) by every look."""
         self._doubtful = False
-        self._vitals = Vitals(scripts)
         self._desk = desk
         self._late_s: deque[float] = deque(maxlen=round(REMEMBERED_S / LOOK_EVERY_S))
         self._one_asks = asyncio.Lock()
@@ -138,13 +130,13 @@ class Health:
         return found
 
     async def _ask(self) -> dict[str, Any]:
-        deaf = await self._count()
+        broker_gone = await self._count()
         try:
             # An errand: that the server takes no writes must keep no caller from reading there.
             seen = await self._desk.errand(self._see)
         except StoreError as error:
             self._doubtful = False
-            told = refusal(error) or str(error)
+            told = explain_refusal(error) or str(error)
             return {"store": told, "reason": told}
         reasons = []
         if not seen.replicated:
@@ -156,7 +148,7 @@ class Health:
             reasons.append(
                 "nobody has looked for silent workers for a second: start a watchdog worker"
             )
-        reasons += self._certain([*seen.troubles, *([_DEAF] if deaf else [])])
+        reasons += self._certain([*seen.failures, *([_BROKER_GONE] if broker_gone else [])])
         if not seen.workers:
             reasons.append("no worker takes calls: callers hear holding phrases, and then a human")
         return {
@@ -166,14 +158,14 @@ class Health:
             **({"reason": "; ".join(reasons)} if reasons else {}),
         }
 
-    def _see(self) -> Seen:
-        replicated = self._vitals.prove_writable()
+    def _see(self) -> _Seen:
+        replicated = self._checks.reports.prove_writable()
         self.proven = True
-        staff, found = self._rounds.troubles()
-        serving = tuple(one.node for one in staff.serving)
+        workforce, found = self._checks.find_failures()
+        serving = tuple(one.node for one in workforce.serving)
         # That one is told by who serves, and at once.
-        troubles = tuple(one for one in found if one.check != "workers")
-        return Seen(self._leases.last_sweep(), serving, replicated, troubles)
+        failures = tuple(one for one in found if one.name != "workers")
+        return _Seen(self._checks.leases.last_sweep(), serving, replicated, failures)
 
     async def _count(self) -> bool:
         """Count what waits in the queues; True where the broker cannot tell. However long it takes
@@ -187,12 +179,12 @@ class Health:
         self._lengths = lengths or {}
         return lengths is None
 
-    def _certain(self, found: list[Trouble]) -> list[str]:
+    def _certain(self, found: list[Check]) -> list[str]:
         """What was found by a look a moment ago as well: a worker that is just replaced, or takes
         its message at this very moment, is no finding."""
         now = time.monotonic()
-        self._seen_at = {one.whose: self._seen_at.get(one.whose, now) for one in found}
-        certain = [now - self._seen_at[one.whose] >= LOOK_AGAIN_S for one in found]
+        self._seen_at = {one.blamed: self._seen_at.get(one.blamed, now) for one in found}
+        certain = [now - self._seen_at[one.blamed] >= LOOK_AGAIN_S for one in found]
         self._doubtful = not all(certain)
         return [one.sentence for one, sure in zip(found, certain, strict=True) if sure]
 

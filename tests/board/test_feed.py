@@ -15,7 +15,7 @@ import pytest
 from callflow.board import feed as feeds
 from callflow.board.board_reader import BoardReader, BoardState
 from callflow.board.feed import STALE_MS, BoardUpdate, Feed
-from callflow.health.staffed import Staffed
+from callflow.health.deployment_checks import WorkforceStatus
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.keys import SHARDS
@@ -61,7 +61,9 @@ async def feed_of(reader: Any) -> AsyncIterator[Feed]:
 
 
 def reader_of(parts: Parts) -> BoardReader:
-    return BoardReader(CallWatcher(parts.client), lambda: Staffed(workers=2), lambda site: None)
+    return BoardReader(
+        CallWatcher(parts.client), lambda: WorkforceStatus(workers=2), lambda site: None
+    )
 
 
 async def resting(feed: Feed) -> None:

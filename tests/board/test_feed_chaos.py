@@ -10,7 +10,7 @@ import pytest
 
 from callflow.board.board_reader import BoardReader
 from callflow.board.feed import BoardUpdate, Feed
-from callflow.health.staffed import Staffed
+from callflow.health.deployment_checks import WorkforceStatus
 from callflow.redis.client import connect
 from callflow.store.reader import CallWatcher
 from tests.cluster import cluster
@@ -37,7 +37,9 @@ def test_while_a_master_is_gone_its_calls_are_stale_and_after_the_failover_live_
             theirs = {sid for sid in sids if own.owner_of(sid) == 0}
             lucky = next(sid for sid in sids if sid not in theirs)
             unlucky = min(theirs)
-            feed = Feed(BoardReader(CallWatcher(client), lambda: Staffed(), lambda site: None))
+            feed = Feed(
+                BoardReader(CallWatcher(client), lambda: WorkforceStatus(), lambda site: None)
+            )
 
             async def until(told: Callable[[BoardUpdate], object]) -> BoardUpdate:
                 async with asyncio.timeout(30):

@@ -13,9 +13,8 @@ from callflow.board.board_reader import BEAT_STEP_MS, BRIDGED_MS, BoardReader, B
 from callflow.call.history import JournalEntry
 from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import StoreError, StoreUnavailable
-from callflow.health.rounds import UNDERSTUDY
-from callflow.health.staffed import Staffed, staffed
-from callflow.health.vitals import Vitals, VitalSigns
+from callflow.health.deployment_checks import UNDERSTUDY, WorkforceStatus
+from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.outcome import Claimed, Lease
@@ -38,7 +37,9 @@ class Desk:
     def __post_init__(self) -> None:
         self._watching = CallWatcher(self.parts.client)
         watching: Any = self
-        self.reader = BoardReader(watching, Staffed, lambda site: None, clock=lambda: self.now_s)
+        self.reader = BoardReader(
+            watching, WorkforceStatus, lambda site: None, clock=lambda: self.now_s
+        )
 
     def look(self, *, ended_ms: int) -> CallsOverview:
         """As `CallWatcher`, or as it is while a part of a cluster is gone."""
@@ -225,24 +226,24 @@ def test_a_journal_that_could_not_be_read_is_read_the_next_time(desk: Desk) -> N
 
 
 def test_the_lamps_tell_who_works_and_who_looks_after_them(parts: Parts) -> None:
-    vitals = Vitals(Scripts(parts.client))
+    vitals = ReportStore(Scripts(parts.client))
 
     def lamps() -> tuple[int, str, str]:
-        told = staffed(vitals, parts.leases)
+        told = WorkforceStatus.read(vitals, parts.leases)
         return told.workers, told.watchdog, told.beat
 
     assert lamps() == (0, "bad", "unknown")
-    vitals.say(VitalSigns("w1@test", queues=CALLS, slots=4, children=4, busy=1))
+    vitals.save(WorkerReport("w1@test", queues=CALLS, slots=4, children=4, busy=1))
     parts.leases.mark_sweep(f"w1@test{UNDERSTUDY}")
     assert lamps() == (1, "understudy", "unknown")
-    vitals.say(VitalSigns("dog@test", queues=(WATCHDOG,)))
+    vitals.save(WorkerReport("dog@test", queues=(WATCHDOG,)))
     assert lamps() == (1, "understudy", "bad")
     parts.leases.mark_sweep("dog@test")
     assert lamps() == (1, "ok", "ok")
-    told = staffed(vitals, parts.leases)
+    told = WorkforceStatus.read(vitals, parts.leases)
     assert (told.slots, told.busy, told.processes) == (4, 1, 0)
-    vitals.leave("w1@test")
-    vitals.leave("dog@test")
+    vitals.forget("w1@test")
+    vitals.forget("dog@test")
 
 
 def test_a_line_that_cannot_be_read_stops_no_board_and_is_told(desk: Desk) -> None:

@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from callflow.board.board_reader import BoardReader
 from callflow.board.feed import Feed
 from callflow.board.pages import stream_events
-from callflow.health.staffed import Staffed
+from callflow.health.deployment_checks import WorkforceStatus
 from callflow.store.reader import CallWatcher
 from tests.parts import SID, Parts
 
@@ -40,7 +40,7 @@ async def next_of(stream: AsyncIterator[dict[str, Any]], kind: str) -> dict[str,
 
 @pytest.fixture
 def reader(parts: Parts) -> BoardReader:
-    return BoardReader(CallWatcher(parts.client), lambda: Staffed(), lambda site: None)
+    return BoardReader(CallWatcher(parts.client), lambda: WorkforceStatus(), lambda site: None)
 
 
 def test_a_browser_gets_a_snapshot_and_changes_and_the_time(

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import StoreError
-from callflow.health.vitals import Vitals, VitalSigns
+from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.leases import Leases
@@ -25,13 +25,13 @@ def staffed(redis_url: str) -> Iterator[None]:
     def live() -> None:
         with connect(redis_url) as client:
             scripts = Scripts(client)
-            vitals, leases = Vitals(scripts), Leases(scripts, TIMING)
+            vitals, leases = ReportStore(scripts), Leases(scripts, TIMING)
             while not ended.wait(0.2):
                 with suppress(StoreError):
                     leases.mark_sweep("watchdog@host")
                     for name, queues in NODES.items():
-                        vitals.say(
-                            VitalSigns(
+                        vitals.save(
+                            WorkerReport(
                                 f"{name}@host", slots=4, children=4, busy=1, queues=tuple(queues)
                             )
                         )

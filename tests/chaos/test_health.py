@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from callflow.celery import CALLS, app
-from callflow.health.vitals import Vitals
+from callflow.health.worker_reports import ReportStore
 from callflow.redis.scripts import Scripts
 from tests.cli.running import Cli
-from tests.health import (
+from tests.sick_workers import (
     WITHIN_S,
     all_is_well,
     children,
@@ -204,7 +204,7 @@ def _replace(stack: Running, name: str) -> None:
         stack.stack.start_worker(name, slots=2)
 
     def works() -> bool:
-        signs = Vitals(Scripts(stack.parts.client)).call_roll().signs
+        signs = ReportStore(Scripts(stack.parts.client)).read().reports
         return any(one.node.startswith(f"{name}@") and one.phase == "working" for one in signs)
 
     wait_until(works, f"{name} works again", within_s=WITHIN_S)

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from callflow.cli import broker
 from callflow.errors import StoreUnavailable
-from callflow.health import rounds
-from callflow.health import server as doctor
-from callflow.health.vitals import Phase, Vitals, VitalSigns
+from callflow.health import deployment_checks
+from callflow.health.server_checks import check_version
+from callflow.health.worker_reports import Phase, ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.lab.stack import LocalStack, free_port
 from callflow.redis.client import connect, translated
@@ -41,8 +40,8 @@ def _with_records(cli: Cli) -> Cli:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody sweeps, nobody will; and what is wrong stays so."""
-    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0,))
-    monkeypatch.setattr(rounds, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0,))
+    monkeypatch.setattr(deployment_checks, "LOOK_AGAIN_S", 0.0)
 
 
 def checks(ran: Ran) -> dict[str, dict[str, Any]]:
@@ -86,7 +85,7 @@ def test_a_deployment_that_works_is_well(
 def test_a_deployment_without_a_watchdog_is_warned_of(
     cli: Cli, staffed_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0, 0.5, 0.6))
+    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0, 0.5, 0.6))
     wait_until(lambda: not swept_by_a_watchdog(staffed_url), "the end of an earlier watchdog")
     cli.set("CALLFLOW_REDIS_URL", staffed_url)
     ran = cli.run("doctor")
@@ -107,7 +106,7 @@ def test_a_sweep_by_an_understudy_is_warned_of(cli: Cli, redis_url: str) -> None
 def test_one_sweep_by_a_watchdog_among_those_of_understudies_is_enough(
     cli: Cli, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0, 0.6))
+    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0, 0.6))
     leases(redis_url).mark_sweep(f"worker@here{UNDERSTUDY}")
     later = threading.Timer(0.3, leases(redis_url).mark_sweep, ("watchdog@here",))
     later.start()
@@ -118,7 +117,7 @@ def test_one_sweep_by_a_watchdog_among_those_of_understudies_is_enough(
 
 
 def test_sweeps_that_nobody_takes_are_warned_of(cli: Cli, redis_url: str) -> None:
-    connect(redis_url).rpush("watchdog", *range(broker.MANY_SWEEPS))
+    connect(redis_url).rpush("watchdog", *range(deployment_checks.MANY_SWEEPS))
     assert examined(cli, redis_url)["sweeps"]["grade"] == "ok"
     connect(redis_url).rpush("watchdog", "one more")
     found = examined(cli, redis_url)["sweeps"]
@@ -218,7 +217,7 @@ def test_a_broker_that_is_not_there_is_a_failure_of_its_own(cli: Cli, redis_url:
 
 
 def test_a_long_queue_is_warned_of(cli: Cli, redis_url: str) -> None:
-    connect(redis_url).rpush("turns", *range(broker.LONG_QUEUE))
+    connect(redis_url).rpush("turns", *range(deployment_checks.LONG_QUEUE))
     found = examined(cli, redis_url)["queues"]
     assert found["grade"] == "warning"
     assert "turns 1000" in found["sentence"]
@@ -229,7 +228,7 @@ def test_a_long_queue_is_warned_of(cli: Cli, redis_url: str) -> None:
     [("6.0.16", "failure"), ("6.2.0", "ok"), ("7.2.4", "ok"), ("10.0", "ok"), ("", "unknown")],
 )
 def test_servers_that_are_too_old_are_refused(version: str, grade: str) -> None:
-    assert doctor._version({"redis_version": version}).grade == grade
+    assert check_version(version).severity == grade
 
 
 def test_replicas_that_are_waited_for_and_not_there_are_a_failure(cli: Cli, redis_url: str) -> None:
@@ -306,8 +305,8 @@ def test_messages_behind_sentinels_are_counted_through_them(
             f"sentinel://:{own_server.password}@127.0.0.1:1/0;sentinel://127.0.0.1:{port}",
         )
         found = examined(cli, redis_url)
-        signs = VitalSigns("w@test", phase=Phase.WORKING, slots=2, children=2, queues=("turns",))
-        Vitals(Scripts(connect(redis_url))).say(signs)
+        signs = WorkerReport("w@test", phase=Phase.WORKING, slots=2, children=2, queues=("turns",))
+        ReportStore(Scripts(connect(redis_url))).save(signs)
         one = cli.run("doctor", "--node", "w@test")
     assert found["broker"]["grade"] == "ok"
     assert f"127.0.0.1:{port}/messages" in found["broker"]["sentence"]

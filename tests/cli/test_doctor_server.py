@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from callflow.health import node as node_check
-from callflow.health import rounds, writes
-from callflow.health.check import Grade
-from callflow.health.vitals import Vitals, VitalSigns
+from callflow.health import deployment_checks, node_check, server_checks
+from callflow.health.check import Severity
+from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts
@@ -23,8 +22,8 @@ from tests.waiting import wait_until
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong stays so."""
-    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0,))
-    monkeypatch.setattr(rounds, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0,))
+    monkeypatch.setattr(deployment_checks, "LOOK_AGAIN_S", 0.0)
     monkeypatch.setattr(node_check, "LOOK_AGAIN_S", 0.0)
 
 
@@ -41,8 +40,8 @@ def examined(cli: Cli, url: str) -> dict[str, dict[str, Any]]:
 
 def silent_worker(client: Client) -> None:
     """One that has said something, and nothing since."""
-    vitals = Vitals(Scripts(client))
-    vitals.say(VitalSigns("w1@a"), now_ms=vitals.call_roll().now_ms - 20_000)
+    vitals = ReportStore(Scripts(client))
+    vitals.save(WorkerReport("w1@a"), now_ms=vitals.read().now_ms - 20_000)
 
 
 CAUSES = {
@@ -91,22 +90,24 @@ def test_a_server_that_tells_only_its_info_is_judged_by_that(
 @pytest.mark.parametrize(
     ("told", "grade"),
     [
-        ({"aof_last_write_status": "err"}, Grade.FAILURE),
-        ({"rdb_last_bgsave_status": "err"}, Grade.FAILURE),
-        ({"aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok"}, Grade.OK),
+        ({"aof_last_write_status": "err"}, Severity.FAILURE),
+        ({"rdb_last_bgsave_status": "err"}, Severity.FAILURE),
+        ({"aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok"}, Severity.OK),
     ],
 )
 def test_a_disk_that_takes_nothing_is_told_of(
-    admin: Client, monkeypatch: pytest.MonkeyPatch, told: dict[str, str], grade: Grade
+    admin: Client, monkeypatch: pytest.MonkeyPatch, told: dict[str, str], grade: Severity
 ) -> None:
     admin.config_set("save", "60 1")
-    section = writes.section
+    info = server_checks.info
     monkeypatch.setattr(
-        writes, "section", lambda node, name: section(node, name) | (told if name[0] == "p" else {})
+        server_checks,
+        "info",
+        lambda node, name: info(node, name) | (told if name[0] == "p" else {}),
     )
-    found = writes.writes(admin)
-    assert found.grade is grade
-    assert ("make room on its disk" in found.way_out) is (grade is Grade.FAILURE)
+    found = server_checks.check_writes(admin)
+    assert found.severity is grade
+    assert ("make room on its disk" in found.way_out) is (grade is Severity.FAILURE)
 
 
 def test_a_replica_that_is_frozen_acknowledges_nothing(
@@ -136,7 +137,7 @@ def test_a_replica_that_is_behind_for_less_than_a_second_is_in_step(
         wait_until(lambda: admin.wait(1, 100) == 1, "the replica never came", within_s=20)
         for _ in range(3):
             admin.set("callflow:probe", "", px=1_000)
-            assert writes.primary(admin, 1).grade is Grade.OK
+            assert server_checks.check_primary(admin, 1).severity is Severity.OK
 
 
 def test_a_check_that_may_not_ask_is_not_green(

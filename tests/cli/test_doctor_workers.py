@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from callflow.celery import CALLS, WATCHDOG
-from callflow.health import node as node_check
-from callflow.health import rounds
-from callflow.health.vitals import Phase, Vitals, VitalSigns
+from callflow.health import deployment_checks, node_check
+from callflow.health.worker_reports import Phase, ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
@@ -23,7 +22,7 @@ from callflow.store.presence import Presence
 from tests.cli.running import Cli, Ran, store_at
 
 # Patient, since a command may take seconds to start on a busy machine.
-WELL = VitalSigns(
+WELL = WorkerReport(
     "w1@a",
     patience_ms=60_000,
     pool="prefork",
@@ -40,14 +39,14 @@ WATCHING = replace(WELL, node="wd@a", slots=1, children=1, queues=(WATCHDOG,))
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong stays so."""
-    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0,))
-    monkeypatch.setattr(rounds, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0,))
+    monkeypatch.setattr(deployment_checks, "LOOK_AGAIN_S", 0.0)
     monkeypatch.setattr(node_check, "LOOK_AGAIN_S", 0.0)
 
 
 @pytest.fixture
-def said(redis_url: str) -> Vitals:
-    return Vitals(Scripts(connect(redis_url)))
+def said(redis_url: str) -> ReportStore:
+    return ReportStore(Scripts(connect(redis_url)))
 
 
 @pytest.fixture
@@ -65,8 +64,8 @@ def present(redis_url: str) -> Iterator[Callable[[str], None]]:
         line.close()
 
 
-def now_ms(said: Vitals) -> int:
-    return said.call_roll().now_ms
+def now_ms(said: ReportStore) -> int:
+    return said.read().now_ms
 
 
 def examined(cli: Cli, url: str) -> dict[str, dict[str, Any]]:
@@ -76,9 +75,9 @@ def examined(cli: Cli, url: str) -> dict[str, dict[str, Any]]:
 
 
 def test_workers_that_say_they_are_well_are_well(
-    cli: Cli, redis_url: str, said: Vitals, present: Callable[[str], None]
+    cli: Cli, redis_url: str, said: ReportStore, present: Callable[[str], None]
 ) -> None:
-    said.say(WELL)
+    said.save(WELL)
     present("w1@a/1-aa")
     present("w1@a/2-aa")
     found = examined(cli, redis_url)
@@ -88,9 +87,9 @@ def test_workers_that_say_they_are_well_are_well(
 
 
 def test_fault_16_a_silent_parent_of_living_children_is_a_failure(
-    cli: Cli, redis_url: str, said: Vitals, present: Callable[[str], None]
+    cli: Cli, redis_url: str, said: ReportStore, present: Callable[[str], None]
 ) -> None:
-    said.say(WELL, now_ms=now_ms(said) - 67_000)
+    said.save(WELL, now_ms=now_ms(said) - 67_000)
     present("w1@a/1-aa")
     present("w1@a/2-aa")
     found = examined(cli, redis_url)["parents"]
@@ -110,9 +109,9 @@ def test_children_that_live_without_any_parent_are_a_failure(
 
 
 def test_messages_that_a_free_worker_does_not_take_are_a_failure(
-    cli: Cli, redis_url: str, said: Vitals
+    cli: Cli, redis_url: str, said: ReportStore
 ) -> None:
-    said.say(WELL)
+    said.save(WELL)
     connect(redis_url).rpush("turns", "one", "two")
     found = examined(cli, redis_url)["consumers"]
     assert found["grade"] == "failure"
@@ -120,10 +119,10 @@ def test_messages_that_a_free_worker_does_not_take_are_a_failure(
 
 
 def test_what_is_taken_before_the_second_look_is_no_finding(
-    cli: Cli, redis_url: str, said: Vitals, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, redis_url: str, said: ReportStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "LOOK_AGAIN_S", 0.3)
-    said.say(WELL)
+    monkeypatch.setattr(deployment_checks, "LOOK_AGAIN_S", 0.3)
+    said.save(WELL)
     connect(redis_url).rpush("turns", "one")
     taken = threading.Timer(0.1, connect(redis_url).delete, ("turns",))
     taken.start()
@@ -132,10 +131,10 @@ def test_what_is_taken_before_the_second_look_is_no_finding(
 
 
 def test_messages_of_another_broker_are_counted_there(
-    cli: Cli, redis_url: str, own_server: EmbeddedServer, said: Vitals
+    cli: Cli, redis_url: str, own_server: EmbeddedServer, said: ReportStore
 ) -> None:
     cli.set("CALLFLOW_BROKER_URL", own_server.url)
-    said.say(WELL)
+    said.save(WELL)
     connect(redis_url).rpush("turns", "not a message")
     assert examined(cli, redis_url)["consumers"]["grade"] == "ok"
     connect(own_server.url).rpush("turns", "one")
@@ -146,15 +145,15 @@ def test_messages_of_another_broker_are_counted_there(
 
 
 def test_a_turn_that_nobody_takes_while_slots_are_free_is_a_failure(
-    cli: Cli, redis_url: str, said: Vitals
+    cli: Cli, redis_url: str, said: ReportStore
 ) -> None:
     store, now = store_at(redis_url), now_ms(said)
     store.open("CA1", now_ms=now - 7_000)
     store.hear("CA1", 1, "help", now_ms=now - 7_000)
     busy = replace(WELL, busy=2)
-    said.say(busy)
+    said.save(busy)
     assert examined(cli, redis_url)["owed turns"]["grade"] == "ok"
-    said.say(WELL)
+    said.save(WELL)
     found = examined(cli, redis_url)["owed turns"]
     store.end("CA1", "hung_up")
     assert found["grade"] == "failure"
@@ -166,15 +165,15 @@ def understudied(url: str) -> None:
 
 
 def test_a_beat_that_nobody_runs_is_told_from_a_watchdog_that_nobody_runs(
-    cli: Cli, redis_url: str, said: Vitals
+    cli: Cli, redis_url: str, said: ReportStore
 ) -> None:
     understudied(redis_url)
-    said.say(WELL)
+    said.save(WELL)
     found = examined(cli, redis_url)["watchdog"]
     assert found["grade"] == "warning"
     assert "no watchdog worker takes sweeps" in found["sentence"]
     assert "-Q watchdog" in found["way_out"]
-    said.say(WATCHING)
+    said.save(WATCHING)
     found = examined(cli, redis_url)["watchdog"]
     assert "wd@a waits for sweeps and no beat asks for them" in found["sentence"]
     assert found["way_out"] == "start `celery -A callflow beat`"
@@ -190,9 +189,9 @@ def node(cli: Cli, url: str, name: str = "w1@a", *options: str) -> Ran:
     return cli.run("doctor", "--node", name, *options)
 
 
-def test_one_worker_is_examined_by_its_name(cli: Cli, redis_url: str, said: Vitals) -> None:
-    said.say(WELL)
-    said.say(replace(WELL, node="w2@b", children=0, short_ms=9_000))
+def test_one_worker_is_examined_by_its_name(cli: Cli, redis_url: str, said: ReportStore) -> None:
+    said.save(WELL)
+    said.save(replace(WELL, node="w2@b", children=0, short_ms=9_000))
     well = node(cli, redis_url)
     assert (well.code, well.err) == (0, "")
     assert well.out.startswith("w1@a is well: working, 0 of 2 slots busy")
@@ -214,14 +213,16 @@ def test_one_worker_is_examined_by_its_name(cli: Cli, redis_url: str, said: Vita
     ],
 )
 def test_a_worker_is_not_well_when_a_restart_would_help(
-    cli: Cli, redis_url: str, said: Vitals, changed: dict[str, Any], code: int
+    cli: Cli, redis_url: str, said: ReportStore, changed: dict[str, Any], code: int
 ) -> None:
-    said.say(replace(WELL, **changed))
+    said.save(replace(WELL, **changed))
     assert node(cli, redis_url).code == code
 
 
-def test_a_silent_or_an_unknown_worker_is_not_well(cli: Cli, redis_url: str, said: Vitals) -> None:
-    said.say(WELL, now_ms=now_ms(said) - 66_000)
+def test_a_silent_or_an_unknown_worker_is_not_well(
+    cli: Cli, redis_url: str, said: ReportStore
+) -> None:
+    said.save(WELL, now_ms=now_ms(said) - 66_000)
     silent = node(cli, redis_url)
     assert (silent.code, "frozen or wedged" in silent.out) == (1, True)
     unknown = node(cli, redis_url, "w9@z")
@@ -229,15 +230,15 @@ def test_a_silent_or_an_unknown_worker_is_not_well(cli: Cli, redis_url: str, sai
 
 
 def test_a_worker_that_takes_nothing_although_messages_wait_is_not_well(
-    cli: Cli, redis_url: str, said: Vitals
+    cli: Cli, redis_url: str, said: ReportStore
 ) -> None:
-    said.say(WELL)
+    said.save(WELL)
     connect(redis_url).rpush("turns", "one")
     assert node(cli, redis_url).code == 1
 
 
 def test_a_worker_whose_servers_are_gone_is_let_be(
-    cli: Cli, redis_url: str, own_server: EmbeddedServer, said: Vitals
+    cli: Cli, redis_url: str, own_server: EmbeddedServer, said: ReportStore
 ) -> None:
     """All of them would be restarted at once, and still be starting when the server is back."""
     lost = node(cli, "redis://:geheim@127.0.0.1:1/0")
@@ -245,16 +246,16 @@ def test_a_worker_whose_servers_are_gone_is_let_be(
     assert "geheim" not in lost.out
     cli.set("CALLFLOW_BROKER_URL", own_server.url)
     own_server.kill()
-    said.say(WELL, now_ms=now_ms(said) - 80_000)
+    said.save(WELL, now_ms=now_ms(said) - 80_000)
     waits = node(cli, redis_url)
     assert (waits.code, "cannot be judged" in waits.out) == (0, True)
 
 
 def test_a_container_asks_without_the_command_line_and_gets_the_same_answer(
-    cli: Cli, redis_url: str, said: Vitals
+    cli: Cli, redis_url: str, said: ReportStore
 ) -> None:
-    said.say(WELL)
-    said.say(replace(WELL, node="w2@b", queues=()))
+    said.save(WELL)
+    said.save(replace(WELL, node="w2@b", queues=()))
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     for name in ("w1@a", "w2@b"):
         asked = cli.finish(cli.start("doctor", "--node", name))
@@ -267,10 +268,10 @@ def test_a_container_asks_without_the_command_line_and_gets_the_same_answer(
 
 
 def test_a_health_check_imports_neither_the_command_line_nor_celery(
-    cli: Cli, redis_url: str, said: Vitals
+    cli: Cli, redis_url: str, said: ReportStore
 ) -> None:
     """It runs every few seconds beside each worker: what it costs is taken from callers."""
-    said.say(WELL)
+    said.save(WELL)
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     story = """
         import sys

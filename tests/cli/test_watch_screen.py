@@ -12,16 +12,18 @@ from callflow.board.board_reader import BoardReader
 from callflow.board.feed import BoardClock, BoardVersions
 from callflow.cli import watch_screen
 from callflow.cli.watch_screen import WatchedBoard, WatchView, draw
-from callflow.health.staffed import Staffed
+from callflow.health.deployment_checks import WorkforceStatus
 from callflow.store.reader import CallWatcher
 from tests.parts import Parts, Says
 
-STAFFED = Staffed(
+STAFFED = WorkforceStatus(
     workers=2, processes=4, slots=8, busy=3, watchdog="ok", beat="bad", swept_by="w", swept_ms=90
 )
 
 
-def _seen(parts: Parts, staffed: Staffed = STAFFED, opened: str | None = None) -> WatchedBoard:
+def _seen(
+    parts: Parts, staffed: WorkforceStatus = STAFFED, opened: str | None = None
+) -> WatchedBoard:
     """The board as it is now."""
     found = BoardReader(CallWatcher(parts.client), lambda: staffed, lambda site: None).read()
     state = BoardVersions()
@@ -127,7 +129,7 @@ def test_old_data_is_shown_as_old_and_says_why(parts: Parts) -> None:
 
 
 def test_nobody_who_sweeps_is_said(parts: Parts) -> None:
-    assert "last sweep over 1 s ago" in _drawn(_seen(parts, Staffed()))
+    assert "last sweep over 1 s ago" in _drawn(_seen(parts, WorkforceStatus()))
 
 
 def test_more_calls_than_fit_are_told_and_reached(parts: Parts) -> None:

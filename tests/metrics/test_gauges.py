@@ -6,8 +6,8 @@ import dataclasses
 from pathlib import Path
 
 from callflow.celery import TURNS, WATCHDOG, use_broker, wake
-from callflow.health.rounds import UNDERSTUDY
-from callflow.health.vitals import Phase, RollCall, Vitals, VitalSigns
+from callflow.health.deployment_checks import UNDERSTUDY
+from callflow.health.worker_reports import Phase, ReportStore, WorkerReport, WorkerReports
 from callflow.metrics.lifts import untested
 from callflow.metrics.metrics import STALE_S, Metrics
 from callflow.metrics.survey import Surroundings, Survey
@@ -61,7 +61,7 @@ def test_what_is_old_is_not_told_as_if_it_were_of_now(parts: Parts) -> None:
     assert before["callflow_store_up"] == 0
     assert "callflow_active_calls" not in before
     metrics.look(CallWatcher(parts.client).look())
-    metrics.surroundings(Surroundings({TURNS: 3}, RollCall(0, ()), None))
+    metrics.surroundings(Surroundings({TURNS: 3}, WorkerReports(0, ()), None))
     fresh = numbers(metrics.exposition()[0].decode())
     assert fresh["callflow_store_up"] == 1
     assert fresh["callflow_active_calls"] == 1
@@ -84,17 +84,17 @@ def test_a_scrape_asks_the_store_for_nothing(parts: Parts, watched: Watched) -> 
 
 
 def test_workers_and_queues_are_told(parts: Parts, watched: Watched) -> None:
-    vitals = Vitals(Scripts(parts.client))
-    works = VitalSigns("w1@here", slots=4, children=4, busy=3, queues=(TURNS,))
-    vitals.say(works)
-    vitals.say(dataclasses.replace(works, node="w2@here", phase=Phase.DRAINING))
-    vitals.say(dataclasses.replace(works, node="w3@here"), now_ms=parts.snapshots.now_ms() - 9_000)
+    vitals = ReportStore(Scripts(parts.client))
+    works = WorkerReport("w1@here", slots=4, children=4, busy=3, queues=(TURNS,))
+    vitals.save(works)
+    vitals.save(dataclasses.replace(works, node="w2@here", phase=Phase.DRAINING))
+    vitals.save(dataclasses.replace(works, node="w3@here"), now_ms=parts.snapshots.now_ms() - 9_000)
     parts.leases.mark_sweep(f"w1@here{UNDERSTUDY}")
     wake(SID)
     wake(SID)
     found = Survey(Scripts(parts.client), TIMING).look()
     for node in ("w1@here", "w2@here", "w3@here"):
-        vitals.leave(node)
+        vitals.forget(node)
     watched.metrics.surroundings(found)
     told = watched.now()
     assert told['callflow_workers{phase="working"}'] == 1
@@ -126,11 +126,11 @@ def test_a_broker_that_is_gone_is_told_of_and_its_queues_are_not(
 def test_while_nobody_sweeps_the_age_of_the_last_sweep_grows() -> None:
     at = 100.0
     metrics = Metrics(TIMING, monotonic=lambda: at)
-    metrics.surroundings(Surroundings({}, RollCall(0, ()), ("watchdog@here", 200)))
+    metrics.surroundings(Surroundings({}, WorkerReports(0, ()), ("watchdog@here", 200)))
     at += 1
     assert round(metrics.gauges()["last_sweep_age_seconds", ""], 3) == 1.2
     assert metrics.gauges()["sweeps_by_understudy", ""] == 0
-    metrics.surroundings(Surroundings({}, RollCall(0, ()), None))
+    metrics.surroundings(Surroundings({}, WorkerReports(0, ()), None))
     at += 20
     assert round(metrics.gauges()["last_sweep_age_seconds", ""], 3) == 21.2
 

@@ -15,9 +15,9 @@ from redis.crc import key_slot
 
 from callflow.call.state import CallState
 from callflow.errors import StoreError, StoreUnreplicated
-from callflow.health.check import Grade
-from callflow.health.server import Doctor, refuse_unfit
-from callflow.health.vitals import Vitals, VitalSigns
+from callflow.health.check import Severity, run_checks
+from callflow.health.server_checks import SERVER_CHECKS, StoreServer, refuse_unfit
+from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.leaks import keys_without_lifetime
 from callflow.redis.client import Client, connect
@@ -135,10 +135,10 @@ def _a_day_at_work(parts: Parts, url: str) -> None:
     breakers.may_ask("m", "a3", now_ms=10**13)
     breakers.failed("m", "a3", now_ms=10**13)
     breakers.succeeded("m", "a4")
-    vitals = Vitals(scripts)
-    vitals.say(VitalSigns("w1@test"))
-    vitals.call_roll()
-    vitals.leave("w1@test")
+    vitals = ReportStore(scripts)
+    vitals.save(WorkerReport("w1@test"))
+    vitals.read()
+    vitals.forget("w1@test")
     asyncio.run(_listen(url))
 
 
@@ -161,9 +161,9 @@ def _reading(parts: Parts) -> None:
     parts.journal()
     watching = CallWatcher(parts.client)
     watching.journal_lines({sight.call_sid: FROM_THE_START for sight in watching.look().calls})
-    vitals = Vitals(Scripts(parts.client))
-    vitals.call_roll()
-    vitals.call_roll("w1@test")
+    vitals = ReportStore(Scripts(parts.client))
+    vitals.read()
+    vitals.read("w1@test")
     Unarchived(Scripts(parts.client), TIMING.completed_ttl_ms).look(1)
 
 
@@ -263,7 +263,7 @@ def test_what_callflow_does_not_need_is_refused(
 
 def test_a_reader_sees_all_calls_and_changes_none(doors: Guarded) -> None:
     parts, lease = doors.worker, _claimed(doors.worker, SID)
-    Vitals(Scripts(parts.client)).say(VitalSigns("w1@test"))
+    ReportStore(Scripts(parts.client)).save(WorkerReport("w1@test"))
     doors.admin.config_resetstat()
     _reading(doors.reader)
     asyncio.run(_watch(url_of(doors.server, "callflow-reader")))
@@ -279,7 +279,7 @@ def test_a_reader_sees_all_calls_and_changes_none(doors: Guarded) -> None:
         with pytest.raises(StoreError, match=r"(?i)permission|can.t (run|access)"):
             write()
     assert parts.record() == before
-    Vitals(Scripts(parts.client)).leave("w1@test")
+    ReportStore(Scripts(parts.client)).forget("w1@test")
 
 
 async def _watch(url: str) -> None:
@@ -288,15 +288,21 @@ async def _watch(url: str) -> None:
 
 
 def test_the_doctor_says_unknown_where_it_may_not_look(doors: Guarded) -> None:
-    grades = {check.name: check.grade for check in Doctor(doors.reader.client).checks()}
-    assert grades["eviction"] == grades["primary"] == Grade.OK
+    grades = {
+        check.name: check.severity
+        for check in run_checks(SERVER_CHECKS, StoreServer(doors.reader.client))
+    }
+    assert grades["eviction"] == grades["primary"] == Severity.OK
     allow(doors.admin, "callflow-reader", "-info")
     try:
-        grades = {check.name: check.grade for check in Doctor(doors.reader.client).checks()}
+        grades = {
+            check.name: check.severity
+            for check in run_checks(SERVER_CHECKS, StoreServer(doors.reader.client))
+        }
     finally:
         grant(doors.server)
     hidden = ("version", "primary", "eviction", "persistence")
-    assert {grades[name] for name in hidden} == {Grade.UNKNOWN}
+    assert {grades[name] for name in hidden} == {Severity.UNKNOWN}
 
 
 def test_a_reader_is_granted_nothing_that_it_does_not_read_with(doors: Guarded) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from callflow.health.vitals import Phase, Vitals, VitalSigns
+from callflow.health.worker_reports import Phase, ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
@@ -54,8 +54,10 @@ def callflow(server: EmbeddedServer, *arguments: str) -> subprocess.CompletedPro
 
 def test_a_reader_can_run_the_doctor(guarded: EmbeddedServer) -> None:
     with connect(url_of(guarded, "callflow")) as client:
-        vitals = Vitals(Scripts(client))
-        vitals.say(VitalSigns("w1@a", patience_ms=60_000, slots=1, children=1, queues=("turns",)))
+        vitals = ReportStore(Scripts(client))
+        vitals.save(
+            WorkerReport("w1@a", patience_ms=60_000, slots=1, children=1, queues=("turns",))
+        )
         refusals(guarded)
         ran = callflow(guarded, "doctor", "--json")
         told = {check["name"]: check for check in json.loads(ran.stdout)["checks"]}
@@ -69,7 +71,7 @@ def test_a_reader_can_run_the_doctor(guarded: EmbeddedServer) -> None:
         unknown = callflow(guarded, "doctor", "--node", "w2@a")
         assert (unknown.returncode, "has said nothing" in unknown.stdout) == (1, True), unknown
         assert refusals(guarded) == []
-        vitals.leave("w1@a")
+        vitals.forget("w1@a")
 
 
 @pytest.mark.chaos
@@ -91,7 +93,7 @@ def test_the_workers_of_the_readme_serve_with_the_rights_of_deploy(
             stack.start(f"w{number}", [sys.executable, "-m", *words, *mine])
 
         def working() -> bool:
-            signs = Vitals(Scripts(admin)).call_roll().signs
+            signs = ReportStore(Scripts(admin)).read().reports
             return sum(one.phase is Phase.WORKING for one in signs) == len(WORKERS)
 
         wait_until(working, "all of them are connected", within_s=60)

@@ -12,7 +12,7 @@ import pytest
 from redis.crc import key_slot
 
 from callflow.errors import SettingsError, StoreError, StoreUnavailable, StoreUnreplicated
-from callflow.health.vitals import Vitals, VitalSigns
+from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.leaks import keys_without_lifetime
 from callflow.redis import connection as connection_module
@@ -94,10 +94,10 @@ def test_fault_24_no_script_and_no_list_ever_touches_two_slots(clustered: Parts)
     assert parts.snapshots.counts()["owed"] == 1
     assert parts.leases.look().rings == (sids[1],)
     assert Breakers(Scripts(parts.client)).may_ask("openai:m@h", "a1")
-    vitals = Vitals(Scripts(parts.client))
-    vitals.say(VitalSigns("w1@test"))
-    assert [one.node for one in vitals.call_roll().signs] == ["w1@test"]
-    vitals.leave("w1@test")
+    vitals = ReportStore(Scripts(parts.client))
+    vitals.save(WorkerReport("w1@test"))
+    assert [one.node for one in vitals.read().reports] == ["w1@test"]
+    vitals.forget("w1@test")
 
 
 def test_the_calls_of_a_deployment_are_spread_over_all_masters(

@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from callflow.celery import CALLS, use_broker
-from callflow.health.vitals import Phase, Vitals, VitalSigns
+from callflow.health.worker_reports import Phase, ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
@@ -42,8 +42,8 @@ def ask(exchange: Exchange, what: str) -> httpx.Response:
 
 
 def worker_says(exchange: Exchange, phase: Phase = Phase.WORKING) -> None:
-    signs = VitalSigns("w@test", phase=phase, slots=2, children=2, queues=CALLS)
-    Vitals(Scripts(exchange.parts.client)).say(signs)
+    signs = WorkerReport("w@test", phase=phase, slots=2, children=2, queues=CALLS)
+    ReportStore(Scripts(exchange.parts.client)).save(signs)
 
 
 def test_callers_are_served_when_somebody_sweeps_and_a_worker_takes_calls(

@@ -14,7 +14,7 @@ import pytest
 
 from callflow.celery import app
 from tests.exchange import open_exchange
-from tests.health import children
+from tests.sick_workers import children
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from callflow.celery import CALLS, use_broker
-from callflow.health.vitals import Vitals, VitalSigns
+from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
@@ -23,7 +23,7 @@ from tests.exchange import Exchange, open_exchange
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
 
-WELL = VitalSigns(
+WELL = WorkerReport(
     "w@test",
     patience_ms=60_000,
     pool="prefork",
@@ -47,8 +47,8 @@ def ask(exchange: Exchange, what: str = "health") -> httpx.Response:
     return httpx.get(f"http://127.0.0.1:{exchange.port}/{what}", timeout=10)
 
 
-def say(exchange: Exchange, signs: VitalSigns) -> None:
-    Vitals(Scripts(exchange.parts.client)).say(signs)
+def say(exchange: Exchange, signs: WorkerReport) -> None:
+    ReportStore(Scripts(exchange.parts.client)).save(signs)
 
 
 def reason(exchange: Exchange) -> str:

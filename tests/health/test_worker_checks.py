@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from callflow.health.check import Check, Grade
-from callflow.health.vitals import Phase, RollCall, VitalSigns
-from callflow.health.workers import DEPLOY_MS, Staff, findings
+from callflow.health.check import Check, Severity
+from callflow.health.worker_checks import DEPLOY_MS, Workforce, check_workers
+from callflow.health.worker_reports import Phase, WorkerReport, WorkerReports
 
 CALLS = ("takeover", "turns")
 NOW = 1_000_000
 
-WELL = VitalSigns(
+WELL = WorkerReport(
     "w1@a",
     at=NOW - 900,
     pool="prefork",
@@ -30,17 +30,17 @@ WELL = VitalSigns(
 WATCHDOG = replace(WELL, node="wd@a", pool="solo", slots=1, children=1, queues=("watchdog",))
 
 
-def staff(
-    *signs: VitalSigns,
+def workforce(
+    *signs: WorkerReport,
     present: Mapping[str, int] | None = None,
     waiting: Mapping[str, int] | None = None,
     in_work: int = 0,
     unclaimed: int = 0,
-) -> Staff:
+) -> Workforce:
     """All these workers, with the processes that they speak of."""
     here = {one.node: one.children for one in signs if "turns" in one.queues and one.children}
-    return Staff(
-        RollCall(NOW, signs),
+    return Workforce(
+        WorkerReports(NOW, signs),
         here if present is None else present,
         CALLS,
         waiting or {},
@@ -49,24 +49,26 @@ def staff(
     )
 
 
-def judged(*looks: Staff) -> dict[str, Check]:
+def judged(*looks: Workforce) -> dict[str, Check]:
     """The findings after these looks; the last one is repeated."""
     left = list(looks)
 
-    def look() -> Staff:
+    def look() -> Workforce:
         return left.pop(0) if len(left) > 1 else left[0]
 
-    _, found = findings(look, lambda: None)
+    _, found = check_workers(look, lambda: None)
     return {check.name: check for check in found}
 
 
-def troubled(*looks: Staff) -> dict[str, Check]:
-    return {name: check for name, check in judged(*looks).items() if check.grade is not Grade.OK}
+def problems(*looks: Workforce) -> dict[str, Check]:
+    return {
+        name: check for name, check in judged(*looks).items() if check.severity is not Severity.OK
+    }
 
 
 def test_workers_that_are_well_are_no_finding() -> None:
-    found = judged(staff(WELL, replace(WELL, node="w2@b"), WATCHDOG))
-    assert {check.grade for check in found.values()} == {Grade.OK}
+    found = judged(workforce(WELL, replace(WELL, node="w2@b"), WATCHDOG))
+    assert {check.severity for check in found.values()} == {Severity.OK}
     assert "2 with 8 slots, 0 busy: w1@a, w2@b" in found["workers"].sentence
 
 
@@ -85,9 +87,9 @@ def test_what_one_worker_says_of_itself_is_a_finding(
     changed: dict[str, Any], check: str, grade: str, words: str
 ) -> None:
     sick = replace(WELL, node="w2@b", **changed)
-    found = troubled(staff(WELL, sick, present={"w1@a": 4, "w2@b": 4}))
+    found = problems(workforce(WELL, sick, present={"w1@a": 4, "w2@b": 4}))
     assert list(found) == [check]
-    assert (found[check].grade, found[check].way_out != "") == (grade, True)
+    assert (found[check].severity, found[check].way_out != "") == (grade, True)
     assert words in found[check].sentence
     assert "w2@b" in found[check].sentence
     assert "w1@a" not in found[check].sentence
@@ -109,20 +111,20 @@ def test_what_one_worker_says_of_itself_is_a_finding(
 def test_what_is_only_a_moment_or_the_end_or_the_start_of_a_worker_is_none(
     changed: dict[str, Any],
 ) -> None:
-    assert not troubled(staff(WELL, replace(WELL, node="w2@b", **changed)))
+    assert not problems(workforce(WELL, replace(WELL, node="w2@b", **changed)))
 
 
 def test_a_parent_that_was_never_heard_is_found_by_its_children() -> None:
-    found = troubled(staff(WELL, present={"w1@a": 4, "w2@b": 3}))
-    assert found["parents"].grade is Grade.FAILURE
+    found = problems(workforce(WELL, present={"w1@a": 4, "w2@b": 3}))
+    assert found["parents"].severity is Severity.FAILURE
     assert "w2@b" in found["parents"].sentence
     assert "3 of its processes live" in found["parents"].sentence
 
 
 def test_a_silent_parent_without_children_may_be_dead_or_frozen() -> None:
     silent = replace(WELL, node="w2@b", at=NOW - 9_000)
-    found = troubled(staff(WELL, silent, present={"w1@a": 4}))
-    assert found["parents"].grade is Grade.WARNING
+    found = problems(workforce(WELL, silent, present={"w1@a": 4}))
+    assert found["parents"].severity is Severity.WARNING
     assert "killed" in found["parents"].sentence
 
 
@@ -142,27 +144,27 @@ def test_a_silent_parent_without_children_may_be_dead_or_frozen() -> None:
 def test_a_consumer_that_no_longer_takes_what_waits_is_found(
     changed: dict[str, Any], waiting: dict[str, int], failed: bool
 ) -> None:
-    found = troubled(staff(replace(WELL, **changed), waiting=waiting))
+    found = problems(workforce(replace(WELL, **changed), waiting=waiting))
     assert ("consumers" in found) == failed
     if failed:
         assert "although messages wait in turns (3)" in found["consumers"].sentence
 
 
 def test_a_watchdog_that_takes_no_sweeps_endangers_no_call() -> None:
-    found = troubled(staff(WELL, WATCHDOG, waiting={"watchdog": 9}))
-    assert found["consumers"].grade is Grade.WARNING
+    found = problems(workforce(WELL, WATCHDOG, waiting={"watchdog": 9}))
+    assert found["consumers"].severity is Severity.WARNING
 
 
 def test_a_queue_that_nobody_consumes_is_a_failure() -> None:
-    found = troubled(staff(replace(WELL, queues=("turns",)), WATCHDOG))
-    assert found["consumers"].grade is Grade.FAILURE
+    found = problems(workforce(replace(WELL, queues=("turns",)), WATCHDOG))
+    assert found["consumers"].severity is Severity.FAILURE
     assert "nobody consumes the queue takeover" in found["consumers"].sentence
     assert "-Q takeover,turns" in found["consumers"].way_out
 
 
 def test_queues_may_be_shared_out_among_workers() -> None:
-    assert not troubled(
-        staff(
+    assert not problems(
+        workforce(
             replace(WELL, queues=("turns",)),
             replace(WELL, node="w2@b", queues=("takeover",)),
         )
@@ -171,72 +173,72 @@ def test_queues_may_be_shared_out_among_workers() -> None:
 
 def test_without_workers_nobody_is_answered() -> None:
     for found, words in (
-        (troubled(staff()), "none is present: no caller gets a reply"),
-        (troubled(staff(WATCHDOG)), "none takes calls: no caller gets a reply"),
+        (problems(workforce()), "none is present: no caller gets a reply"),
+        (problems(workforce(WATCHDOG)), "none takes calls: no caller gets a reply"),
     ):
-        assert (found["workers"].grade, found["workers"].sentence) == (Grade.FAILURE, words)
+        assert (found["workers"].severity, found["workers"].sentence) == (Severity.FAILURE, words)
 
 
 def test_a_deployment_that_starts_is_told_of_as_such() -> None:
     starting = replace(WELL, phase=Phase.STARTING, queues=(), children=0)
-    found = troubled(staff(starting, present={}))
-    assert found["workers"].grade is Grade.WARNING
+    found = problems(workforce(starting, present={}))
+    assert found["workers"].severity is Severity.WARNING
     assert "starting: w1@a" in found["workers"].sentence
 
 
 def test_more_calls_than_slots_are_warned_of() -> None:
-    found = troubled(staff(replace(WELL, busy=4), in_work=4, unclaimed=3))
-    assert found["capacity"].grade is Grade.WARNING
+    found = problems(workforce(replace(WELL, busy=4), in_work=4, unclaimed=3))
+    assert found["capacity"].severity is Severity.WARNING
     assert "7 calls wait for a reply at once, and workers have 4 slots" in (
         found["capacity"].sentence
     )
-    assert not troubled(staff(replace(WELL, busy=3), in_work=3, unclaimed=1))
+    assert not problems(workforce(replace(WELL, busy=3), in_work=3, unclaimed=1))
 
 
 def test_versions_may_differ_while_a_deploy_is_under_way() -> None:
     new = replace(WELL, node="w2@b", version="1.1", up_ms=DEPLOY_MS)
-    assert not troubled(staff(WELL, new))
-    found = troubled(staff(WELL, replace(new, up_ms=DEPLOY_MS + 1)))
-    assert found["versions"].grade is Grade.WARNING
+    assert not problems(workforce(WELL, new))
+    found = problems(workforce(WELL, replace(new, up_ms=DEPLOY_MS + 1)))
+    assert found["versions"].severity is Severity.WARNING
     assert "1.0: w1@a; 1.1: w2@b" in found["versions"].sentence
 
 
 def test_what_is_gone_at_the_second_look_is_no_finding() -> None:
-    sick = staff(replace(WELL, idle_ms=9_000), waiting={"turns": 2})
-    assert not troubled(sick, staff(WELL))
+    sick = workforce(replace(WELL, idle_ms=9_000), waiting={"turns": 2})
+    assert not problems(sick, workforce(WELL))
 
 
 def test_troubles_of_different_workers_are_not_taken_for_one_that_stays() -> None:
     other = replace(WELL, node="w2@b")
-    first = staff(replace(WELL, at=NOW - 6_000), other, present={"w1@a": 4, "w2@b": 4})
-    then = staff(WELL, replace(other, at=NOW - 6_000), present={"w1@a": 4, "w2@b": 4})
-    assert not troubled(first, then)
-    assert "parents" in troubled(first, first)
+    first = workforce(replace(WELL, at=NOW - 6_000), other, present={"w1@a": 4, "w2@b": 4})
+    then = workforce(WELL, replace(other, at=NOW - 6_000), present={"w1@a": 4, "w2@b": 4})
+    assert not problems(first, then)
+    assert "parents" in problems(first, first)
 
 
 def test_a_worker_that_is_worse_at_the_second_look_is_found() -> None:
-    first = staff(replace(WELL, children=2, short_ms=12_000))
-    then = staff(replace(WELL, at=NOW - 6_000), present={"w1@a": 2})
-    assert "parents" in troubled(first, then)
+    first = workforce(replace(WELL, children=2, short_ms=12_000))
+    then = workforce(replace(WELL, at=NOW - 6_000), present={"w1@a": 2})
+    assert "parents" in problems(first, then)
 
 
 def test_the_second_look_tells_how_things_are_now() -> None:
-    def silent(for_ms: int) -> Staff:
-        return staff(replace(WELL, at=NOW - for_ms), present={"w1@a": 4})
+    def silent(for_ms: int) -> Workforce:
+        return workforce(replace(WELL, at=NOW - for_ms), present={"w1@a": 4})
 
-    assert "for 7 s" in troubled(silent(6_000), silent(7_000))["parents"].sentence
+    assert "for 7 s" in problems(silent(6_000), silent(7_000))["parents"].sentence
 
 
 @pytest.mark.parametrize("unclaimed", [0, 3])
 def test_where_nobody_serves_nothing_is_said_of_those_who_would(unclaimed: int) -> None:
     starting = replace(WELL, phase=Phase.STARTING, queues=(), children=0)
-    found = judged(staff(starting, present={}, unclaimed=unclaimed))
+    found = judged(workforce(starting, present={}, unclaimed=unclaimed))
     nobody = "not judged: no worker is ready for calls"
     assert {found[name].sentence for name in ("children", "consumers")} == {nobody}
     assert found["capacity"].sentence == f"{nobody}, and {unclaimed or 'no'} calls want a reply"
 
 
 def test_children_that_are_not_ready_for_a_moment_are_not_counted_as_ready() -> None:
-    found = judged(staff(replace(WELL, children=0, short_ms=900), in_work=1))
+    found = judged(workforce(replace(WELL, children=0, short_ms=900), in_work=1))
     assert found["children"].sentence == "not judged: no worker is ready for calls"
     assert "and 1 calls want a reply" in found["capacity"].sentence

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from callflow.celery import CALLS
 from callflow.errors import StoreUnfit
-from callflow.health import rounds
-from callflow.health.check import Check, Grade
-from callflow.health.rounds import Rounds
-from callflow.health.server import Doctor, refuse_unfit
-from callflow.health.vitals import Vitals, VitalSigns
+from callflow.health import deployment_checks
+from callflow.health.check import Check, Severity, run_checks
+from callflow.health.deployment_checks import DeploymentChecks
+from callflow.health.server_checks import SERVER_CHECKS, StoreServer, refuse_unfit
+from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.presence import Presence
@@ -20,7 +21,7 @@ from tests.parts import TIMING, Parts
 
 
 def server_checks(url: str) -> dict[str, Check]:
-    return {check.name: check for check in Doctor(connect(url)).checks()}
+    return {check.name: check for check in run_checks(SERVER_CHECKS, StoreServer(connect(url)))}
 
 
 @pytest.fixture
@@ -35,13 +36,13 @@ def unfit_master(shared_cluster: TestCluster) -> Iterator[TestCluster]:
 def test_a_cluster_that_is_fit_is_found_so(shared_cluster: TestCluster) -> None:
     found = server_checks(shared_cluster.url)
     for name in ("server", "version", "primary", "eviction", "persistence", "clock"):
-        assert found[name].grade is Grade.OK, found[name]
+        assert found[name].severity is Severity.OK, found[name]
     refuse_unfit(connect(shared_cluster.url))
 
 
 def test_one_unfit_master_is_found_among_three(unfit_master: TestCluster) -> None:
     found = server_checks(unfit_master.url)["eviction"]
-    assert found.grade is Grade.FAILURE
+    assert found.severity is Severity.FAILURE
     port = unfit_master.servers[unfit_master.masters()[1]].port
     assert f"127.0.0.1:{port}/0: maxmemory-policy is allkeys-lru" in found.sentence
     with pytest.raises(StoreUnfit, match="allkeys-lru"):
@@ -51,25 +52,25 @@ def test_one_unfit_master_is_found_among_three(unfit_master: TestCluster) -> Non
 def test_workers_are_examined_on_a_cluster(
     clustered: Parts, shared_cluster: TestCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "LOOK_AGAIN_S", 0.0)
-    monkeypatch.setattr(rounds, "SWEEP_SAMPLES_S", (0.0,))
+    monkeypatch.setattr(deployment_checks, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0,))
     client = connect(shared_cluster.url)
-    said = Vitals(Scripts(client))
-    round_ = Rounds(
-        Scripts(client), TIMING, calls=("turns",), sweeps="watchdog", waiting=lambda: {"turns": 1}
-    )
+    said = ReportStore(Scripts(client))
+    checks = DeploymentChecks(Scripts(client), TIMING, lambda: {"turns": 1})
     line = Presence(client, "w1@a/1-aa")
     line.keep()
     clustered.watchdog.sweep("watchdog@a")
-    well = VitalSigns("w1@a", slots=2, children=2, queues=("turns",), version="1.0")
-    said.say(well)
+    well = WorkerReport("w1@a", slots=2, children=2, queues=CALLS, version="1.0")
+    said.save(well)
     said.prove_writable()
-    found = {check.name: check for check in round_.checks()}
+    found = {check.name: check for check in checks.run_for_calls()}
     for name in ("workers", "parents", "children", "consumers", "versions", "owed turns"):
-        assert found[name].grade is Grade.OK, found[name]
-    now_ms = said.call_roll().now_ms
-    said.say(well, now_ms=now_ms - 9_000)
-    assert {one.name for one in round_.checks() if one.grade is Grade.FAILURE} >= {"parents"}
-    said.leave("w1@a")
-    assert said.call_roll("w1@a").signs == ()
+        assert found[name].severity is Severity.OK, found[name]
+    now_ms = said.read().now_ms
+    said.save(well, now_ms=now_ms - 9_000)
+    assert {one.name for one in checks.run_for_calls() if one.severity is Severity.FAILURE} >= {
+        "parents"
+    }
+    said.forget("w1@a")
+    assert said.read("w1@a").reports == ()
     line.close()

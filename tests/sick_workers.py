@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from callflow.celery import CALLS
-from callflow.health.vitals import Vitals, VitalSigns
+from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.lab.stack import StackProcess
 from callflow.redis.scripts import Scripts
 from tests.stack_parts import Running
@@ -70,11 +70,11 @@ def healthy(stack: Running, name: str) -> bool:
     return _call(stack, "--node", node(stack, name).node).returncode == 0
 
 
-def node(stack: Running, name: str) -> VitalSigns:
+def node(stack: Running, name: str) -> WorkerReport:
     """What the worker has said last, once it has said something."""
 
-    def said() -> list[VitalSigns]:
-        signs = Vitals(Scripts(stack.parts.client)).call_roll().signs
+    def said() -> list[WorkerReport]:
+        signs = ReportStore(Scripts(stack.parts.client)).read().reports
         return [one for one in signs if one.node.startswith(f"{name}@")]
 
     return wait_until(said, f"{name} has said something", within_s=WITHIN_S)[0]
@@ -119,4 +119,4 @@ def sick_worker(stack: Running, folder: Path, name: str, **env: str) -> Iterator
 
 def forget(stack: Running, name: str) -> None:
     """Take away what a worker that was killed has said: else it is complained of for a minute."""
-    Vitals(Scripts(stack.parts.client)).leave(node(stack, name).node)
+    ReportStore(Scripts(stack.parts.client)).forget(node(stack, name).node)

@@ -1,6 +1,6 @@
-"""What the parent process of each worker says of itself, about once a second, kept in the store.
+"""Keeps what the parent process of each worker reports of itself, about once a second.
 
-It is said from the loop that takes the messages, so whose loop is wedged, frozen or without its
+It reports from the loop that takes the messages, so one whose loop is wedged, frozen or without its
 broker falls silent. Silence is told from a death by the good-bye that a worker says when it ends,
 so a silent one is remembered for a minute. All of it lies in one hash slot and ends by itself.
 """
@@ -16,9 +16,9 @@ from callflow.redis.client import translated
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import PREFIX
 
-SIGNS = f"{PREFIX}:{{vitals}}:signs"
-UNTIL = f"{PREFIX}:{{vitals}}:until"
-PROBE = f"{PREFIX}:{{vitals}}:probe"
+REPORTS_KEY = f"{PREFIX}:{{vitals}}:signs"
+UNTIL_KEY = f"{PREFIX}:{{vitals}}:until"
+PROBE_KEY = f"{PREFIX}:{{vitals}}:probe"
 """Written to see whether anything can be."""
 
 REMEMBERED_MS = 60_000
@@ -37,8 +37,8 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class VitalSigns:
-    """What one parent process has said. What a newer or an older one says is read all the same."""
+class WorkerReport:
+    """What one parent process has reported. A newer or older release's report is read, too."""
 
     node: str
     """the worker's name, as its processes call themselves"""
@@ -85,38 +85,40 @@ class VitalSigns:
 
 
 @dataclass(frozen=True, slots=True)
-class RollCall:
-    """Who has said what, as it was known at one moment of the server's clock, ms."""
+class WorkerReports:
+    """All that was reported, as it was known at one moment of the server's clock, ms."""
 
     now_ms: int
-    signs: tuple[VitalSigns, ...]
+    reports: tuple[WorkerReport, ...]
 
-    def silent_ms(self, signs: VitalSigns) -> int:
+    def silent_ms(self, report: WorkerReport) -> int:
         """For how long it has said nothing; 0 while that is no matter."""
-        age_ms = self.now_ms - signs.at
-        return age_ms if age_ms > signs.patience_ms else 0
+        age_ms = self.now_ms - report.at
+        return age_ms if age_ms > report.patience_ms else 0
 
 
-class Vitals:
-    """Says, and reads, how workers are. All raise StoreUnavailable when the server is gone."""
+class ReportStore:
+    """Keeps and reads reports. All raise StoreUnavailable when the server is gone."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    def say(self, signs: VitalSigns, *, now_ms: int | None = None) -> None:
-        """Keep what a node says of itself in place of what it said before."""
-        said = asdict(signs)
+    def save(self, report: WorkerReport, *, now_ms: int | None = None) -> None:
+        """Keep a report in place of the one before of the same node."""
+        said = asdict(report)
         del said["at"]
         self._scripts.run(
-            "vitals", (SIGNS, UNTIL), (signs.node, json.dumps(said), signs.kept_ms, _clock(now_ms))
+            "vitals",
+            (REPORTS_KEY, UNTIL_KEY),
+            (report.node, json.dumps(said), report.kept_ms, _clock(now_ms)),
         )
 
-    def leave(self, node: str) -> None:
+    def forget(self, node: str) -> None:
         """Forget a node that has ended as it should. Twice is once."""
         client = self._scripts.client
         with translated(self._scripts.where), client.pipeline(transaction=False) as pipe:
-            pipe.hdel(SIGNS, node)
-            pipe.zrem(UNTIL, node)
+            pipe.hdel(REPORTS_KEY, node)
+            pipe.zrem(UNTIL_KEY, node)
             pipe.execute()
 
     def prove_writable(self) -> bool:
@@ -124,32 +126,32 @@ class Vitals:
         Raises StoreReadOnly and StoreFull, too."""
         least, wait_ms = self._scripts.replicas
         with translated(self._scripts.where), self._scripts.client.pipeline(False) as pipe:
-            pipe.set(PROBE, "", px=1_000)
+            pipe.set(PROBE_KEY, "", px=1_000)
             if least:
                 pipe.wait(least, wait_ms)
             answers = pipe.execute()
         return not least or int(answers[-1]) >= least
 
-    def call_roll(self, node: str = "", *, now_ms: int | None = None) -> RollCall:
-        """What all nodes have said last, by name, or what `node` has."""
-        now, said = self._scripts.run("signs", (SIGNS,), (node, _clock(now_ms)))
+    def read(self, node: str = "", *, now_ms: int | None = None) -> WorkerReports:
+        """The last reports of all nodes, by name, or that of `node`."""
+        now, said = self._scripts.run("signs", (REPORTS_KEY,), (node, _clock(now_ms)))
         now = int(now)
-        found = [_signs(json.loads(one)) for one in said]
+        found = [_report(json.loads(one)) for one in said]
         kept = [one for one in found if now - one.at < one.kept_ms]
-        return RollCall(now, tuple(sorted(kept, key=lambda one: one.node)))
+        return WorkerReports(now, tuple(sorted(kept, key=lambda one: one.node)))
 
 
 def _clock(now_ms: int | None) -> str:
     return "" if now_ms is None else str(now_ms)
 
 
-_KNOWN = frozenset(field.name for field in fields(VitalSigns))
+_KNOWN = frozenset(field.name for field in fields(WorkerReport))
 
 
-def _signs(said: dict[str, Any]) -> VitalSigns:
+def _report(said: dict[str, Any]) -> WorkerReport:
     given = {name: value for name, value in said.items() if name in _KNOWN}
     if given.get("phase") not in list(Phase):
         given["phase"] = Phase.WORKING
     given["phase"] = Phase(given["phase"])
     given["queues"] = tuple(given.get("queues", ()))
-    return VitalSigns(**given)
+    return WorkerReport(**given)
