@@ -26,7 +26,7 @@ from kombu.connection import Connection
 from kombu.exceptions import OperationalError
 from kombu.transport import TRANSPORT_ALIASES
 
-from callflow import traces
+from callflow import tracing
 from callflow.call.urgency import AHEAD, LAST, Urgency
 
 TAKEOVER = "takeover"
@@ -144,9 +144,9 @@ def wake_ring(call_sid: str) -> Wake:
 
 
 def _send(task: str, call_sid: str, queue: str) -> Wake:
-    with traces.span("wake", call_sid=call_sid, queue=queue) as span:
+    with tracing.span("wake", call_sid=call_sid, queue=queue) as span:
         sent = _sent(task, call_sid, queue)
-        span.note(sent=sent)
+        tracing.note(span, sent=sent)
     return Wake.SENT if sent else Wake.LOST
 
 
@@ -249,7 +249,7 @@ def _message(task: str, call_sid: str, queue: str) -> str:
                 "root_id": task_id,
                 "argsrepr": f"({call_sid!r},)",
                 # Nothing, where nothing is traced.
-                **traces.inject(),
+                **tracing.inject(),
             },
             "properties": {
                 "correlation_id": task_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import Task
 
-from callflow import bootstrap, logs, traces
+from callflow import bootstrap, logs, tracing
 from callflow.celery import ARCHIVE, RING, RUN_TURN, SWEEP, app
 from callflow.turn import FOR_NOTHING
 
@@ -12,7 +12,7 @@ from callflow.turn import FOR_NOTHING
 @app.task(name=RUN_TURN, bind=True)  # type: ignore[untyped-decorator]
 def run_turn(self: Task, call_sid: str) -> str:
     """One conversational turn of one call; woken for nothing, a look at what else is stale."""
-    with traces.extract(self.request):
+    with tracing.extract(self.request):
         outcome = bootstrap.turns(self.request.hostname).run(call_sid)
     if outcome in FOR_NOTHING:
         bootstrap.watchdog().discard_stale(self.request.delivery_info["routing_key"])
@@ -24,8 +24,8 @@ def ring(self: Task, call_sid: str) -> str:
     """One step on the ladder of humans of one call."""
     with (
         logs.bound(call_sid=call_sid, worker=self.request.hostname),
-        traces.extract(self.request),
-        traces.span("ring", call_sid=call_sid),
+        tracing.extract(self.request),
+        tracing.span("ring", call_sid=call_sid),
     ):
         return str(bootstrap.ringing().ring(call_sid))
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from callflow import logs, traces, transfer
+from callflow import logs, tracing, transfer
 from callflow.call.deadline import Rung, rung
 from callflow.call.facts import merged
 from callflow.call.record import CallRecord
@@ -78,7 +78,7 @@ class Turns:
 
     def _run(self, call_sid: str) -> TurnOutcome:
         self.heartbeat.start()
-        since, since_ns = time.monotonic(), traces.now_ns()
+        since, since_ns = time.monotonic(), tracing.now_ns()
         claimed = self.store.claim(call_sid, self.heartbeat.worker, secrets.token_hex(8))
         if not isinstance(claimed, Claimed):
             return TurnOutcome(claimed)
@@ -88,7 +88,7 @@ class Turns:
         ):
             try:
                 outcome = self._serve(claimed.record, hold)
-                span.note(outcome=outcome)
+                tracing.note(span, outcome=outcome)
                 return outcome
             except LeaseLost:
                 return TurnOutcome.LOST
@@ -107,7 +107,7 @@ class Turns:
                 transfer.to_human(self.store, record.call_sid, transfer.POISON, lease=hold.lease)
             ]
         prepared = self._understood(record, hold.lease)
-        with traces.span("respond", rung=step):
+        with tracing.span("respond", rung=step):
             spoken, last = self._spoken(prepared, hold, self._responder_for(step))
         return self._committed(prepared, hold, spoken, _marked(last, step))
 
@@ -119,9 +119,9 @@ class Turns:
         for it. All of it is kept: the worker that takes over finds it there."""
         if record.understood > record.answered:
             return record
-        with traces.span("understand") as span:
+        with tracing.span("understand") as span:
             understood = self.comprehension.read(record).of(record)
-            span.note(scenario=understood.scenario_type)
+            tracing.note(span, scenario=understood.scenario_type)
             kept = self.store.note_understood(lease, understood)
         _still_ours(lease, kept.word)
         if kept.alerted:
@@ -150,7 +150,7 @@ class Turns:
             self.store.handovers.note(call_sid, "remarked", remark)
 
     def _committed(self, record: CallRecord, hold: Hold, spoken: str, last: Piece) -> TurnOutcome:
-        with traces.span("commit") as span:
+        with tracing.span("commit") as span:
             committed = self.store.commit(
                 hold.lease,
                 record.answered + 1,
@@ -160,7 +160,7 @@ class Turns:
                 facts=merged(record.facts, last.facts) if last.facts else None,
                 lang=record.language,
             )
-            span.note(outcome=committed.word)
+            tracing.note(span, outcome=committed.word)
         if committed.alerted:
             wake_ring(record.call_sid)
         match committed.word:
@@ -194,16 +194,16 @@ _PASSED = {
 
 
 @contextmanager
-def _told(claimed: Claimed, worker: str, since_ns: int) -> Iterator[traces.Span]:
+def _told(claimed: Claimed, worker: str, since_ns: int) -> Iterator[tracing.Span]:
     """Logs and traces are told which turn it is that goes on; `since_ns`: when it was claimed."""
     record, fence = claimed.record, claimed.lease.fence
     turn = record.answered + 1
     with (
         logs.bound(turn=turn, fence=fence),
-        traces.turn("turn", record.call_sid, turn, since_ns=since_ns, fence=fence) as span,
+        tracing.turn("turn", record.call_sid, turn, since_ns=since_ns, fence=fence) as span,
     ):
-        span.note(worker=worker, attempts=record.attempts)
-        with traces.span("claim", since_ns=since_ns):
+        tracing.note(span, worker=worker, attempts=record.attempts)
+        with tracing.span("claim", since_ns=since_ns):
             """It was made before anybody knew of which turn."""
         yield span
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from callflow import logs, traces
+from callflow import logs, tracing
 from callflow.celery import any_waits, discard, next_turns, wake, wake_ring
 from callflow.store.calls import CallStore
 from callflow.store.leases import Findings, Leases, Suspect
@@ -129,10 +129,10 @@ class Watchdog:
         call_sid, fence = suspect.call_sid, suspect.fence
         with (
             logs.bound(call_sid=call_sid, fence=fence),
-            traces.span("reclaim", call_sid=call_sid, fence=fence, lost=suspect.worker) as span,
+            tracing.span("reclaim", call_sid=call_sid, fence=fence, lost=suspect.worker) as span,
         ):
             released = self.store.reclaim(call_sid, fence, suspect.last_beat, reason, now_ms=now_ms)
-            span.note(reason=reason, outcome=released.word, attempts=released.attempts)
+            tracing.note(span, reason=reason, outcome=released.word, attempts=released.attempts)
             if released.word is not Release.RELEASED:
                 return None
             return pass_on(self.store, call_sid, released.attempts)

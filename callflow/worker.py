@@ -32,7 +32,7 @@ from celery.signals import (
 from celery.worker.consumer import Consumer as CeleryConsumer
 from kombu.common import ignore_errors
 
-from callflow import bootstrap, logs, traces
+from callflow import bootstrap, logs, tracing
 from callflow.celery import TURNS, app, discard_sweeps
 from callflow.errors import CallflowError
 from callflow.heartbeat import STUCK_AFTER_S, STUCK_STATUS
@@ -133,13 +133,13 @@ def _log(loglevel: int, logfile: str | None, **_: Any) -> None:
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def _trace(**_: Any) -> None:
     """In the processes that run turns, and that of the watchdog: not in the parent of a pool."""
-    traces.begin(bootstrap.settings().traces_url, "worker")
+    tracing.begin(bootstrap.settings().traces_url, "worker")
 
 
 @worker_process_shutdown.connect  # type: ignore[untyped-decorator]
 def _end_traces(**_: Any) -> None:
     # A pool's child ends without what Python does at the end.
-    traces.end()
+    tracing.end()
 
 
 @beat_init.connect  # type: ignore[untyped-decorator]
@@ -197,7 +197,7 @@ class _WarmUp:
             return
         self.node = sender
         try:
-            traces.check(bootstrap.settings().traces_url)
+            tracing.check(bootstrap.settings().traces_url)
             bootstrap.prepare()
         except CallflowError as error:
             # A worker without procedures would take calls from those that have them.

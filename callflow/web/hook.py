@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from callflow import logs, traces
+from callflow import logs, tracing
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from callflow.errors import CallflowError
 from callflow.language.requests import asks_for_human
@@ -155,10 +155,10 @@ def told(path: str, one: Hook) -> Iterator[None]:
     sid, turn = one.call_sid, counted(one.query.get("n", "")) or None
     with logs.bound(call_sid=sid, turn=turn):
         if turn is None:
-            with traces.span(path, call_sid=sid):
+            with tracing.span(path, call_sid=sid):
                 yield
         else:
             # The trace of a turn begins where the caller's words arrive.
             first = path == TURN and not one.repeated
-            with traces.turn(path, sid, turn, first=first):
+            with tracing.turn(path, sid, turn, first=first):
                 yield

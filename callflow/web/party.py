@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
-from callflow import traces
+from callflow import tracing
 from callflow.call.language_tag import same_language
 from callflow.call.limits import OVERLOAD
 from callflow.call.record import CallRecord
@@ -145,7 +145,7 @@ class Party:
         may say again what another one has said, and may have been left behind by it. Raises
         CallEnded and StoreError.
         """
-        with traces.turn("hear", call_sid, turn, first=True):
+        with tracing.turn("hear", call_sid, turn, first=True):
             while True:
                 try:
                     heard, woken = await self._hear(call_sid, turn, said)

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import uvicorn
 
-from callflow import bootstrap, traces
+from callflow import bootstrap, tracing
 from callflow.errors import SettingsError
 from callflow.settings import Settings
 from callflow.web.app import create
@@ -55,7 +55,7 @@ def serve(host: str, port: int) -> None:
     TracesMissing. Logs as the process does."""
     settings = bootstrap.settings()
     check(settings, host)
-    traces.begin(settings.traces_url, "web")
+    tracing.begin(settings.traces_url, "web")
     # Each caller who waits has a connection, and 1,024 of them is what systems allow by default.
     _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))

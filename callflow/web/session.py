@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from callflow import traces
+from callflow import tracing
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, StoreError, UnknownCall
@@ -144,7 +144,7 @@ class Session(Talk):
         while True:
             await self._phrases_of_people.say(await self._party.standing(self.call_sid, DUE_S))
             turn = await self._next_owed()
-            with traces.turn("speak", self.call_sid, turn):
+            with tracing.turn("speak", self.call_sid, turn):
                 await self._reply(turn)
             self._answered = max(self._answered, turn)
             self._told = turn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from callflow import traces
+from callflow import tracing
 from callflow.errors import CallEnded, StoreError, StoreUnavailable, UnknownCall
 from callflow.store.outcome import Hear, Heard
 from callflow.store.replies import CallStatus, ExpectedReply, ReplyProgress
@@ -226,7 +226,7 @@ async def _told(
         # Whoever asked for a person hears at once that one is being rung.
         asked = said is not None and said.wants_human is not None and party.can_ring
         first = f"{answers.phrase('getting_person')} " if asked else ""
-        with traces.span("speak"):
+        with tracing.span("speak"):
             return await _said(party, hook, answers, number, reply.text, first)
     return await _until_a_human_comes(party, hook, number, phrases, standing)
 

@@ -12,7 +12,7 @@ from threading import Event
 
 import pytest
 
-from callflow import traces
+from callflow import tracing
 from callflow.call.record import CallRecord
 from callflow.celery import TAKEOVER, TURNS, wake
 from callflow.errors import SettingsError
@@ -29,14 +29,14 @@ REPLY = "I am here, and these words are private too."
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """A collector to which this process sends its spans; `traces.end()` sends what is left."""
+    """A collector to which this process sends its spans; `tracing.end()` sends what is left."""
     with collecting() as running:
-        traces.begin(running.url, "test")
+        tracing.begin(running.url, "test")
         try:
             yield running
         finally:
             running.answers.set()
-            traces.end()
+            tracing.end()
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def exchange(parts: Parts, redis_url: str, tmp_path: Path) -> Iterator[Exchange]
 
 def _header(parts: Parts, queue: str) -> str | None:
     (message,) = parts.client.lrange(queue, 0, -1)
-    header = json.loads(str(message))["headers"].get(traces.HEADER)
+    header = json.loads(str(message))["headers"].get(tracing.HEADER)
     return None if header is None else str(header)
 
 
@@ -58,7 +58,7 @@ def test_a_turn_is_one_trace_from_the_webhook_to_the_reply(
     line.arrives()
     with exchange.worker(REPLY):
         assert REPLY in line.says(1, SAID).says
-    traces.end()
+    tracing.end()
 
     webhook = collector.one("/voice/turn", call_sid=SID, turn=1)
     names = {span.name for span in collector.whole(webhook.trace)}
@@ -81,12 +81,12 @@ def test_the_message_of_a_turn_carries_the_trace_to_whichever_worker_takes_it(
 ) -> None:
     parts.intake.open(SID)
     parts.store.hear(SID, 1, SAID)
-    with traces.turn("/voice/turn", SID, 1, first=True):
+    with tracing.turn("/voice/turn", SID, 1, first=True):
         wake(SID)
     header = _header(parts, TURNS)
-    with traces.extract({traces.HEADER: header}):
+    with tracing.extract({tracing.HEADER: header}):
         parts.worker(Says((REPLY,))).run(SID)
-    traces.end()
+    tracing.end()
 
     webhook, sent, turn = (collector.one(name) for name in ("/voice/turn", "wake", "turn"))
     assert header == f"00-{webhook.trace}-{sent.id}-03"
@@ -98,16 +98,16 @@ def test_a_takeover_is_in_the_trace_of_the_lost_turn_and_linked_to_the_watchdog_
     collector: Collector, parts: Parts
 ) -> None:
     parts.intake.open(SID)
-    with traces.turn("/voice/turn", SID, 1, first=True):
+    with tracing.turn("/voice/turn", SID, 1, first=True):
         parts.intake.hear(SID, 1, SAID)
     parts.client.delete(TURNS)
     claimed_at = parts.snapshots.now_ms()
     parts.store.claim(SID, "lost@host/1-ab", "first")
     swept = parts.watchdog.sweep("test", now_ms=claimed_at + TIMING.stale_ms + 1_000)
     assert swept.to_worker == 1
-    with traces.extract({traces.HEADER: _header(parts, TAKEOVER)}):
+    with tracing.extract({tracing.HEADER: _header(parts, TAKEOVER)}):
         assert parts.worker(Says((REPLY,))).run(SID) == "answered"
-    traces.end()
+    tracing.end()
 
     webhook, reclaim, turn = (collector.one(name) for name in ("/voice/turn", "reclaim", "turn"))
     assert turn.trace == webhook.trace != reclaim.trace
@@ -126,7 +126,7 @@ def test_a_reply_that_another_request_speaks_is_in_the_trace_of_its_turn(
         held = line.says(1, SAID)
         with exchange.worker(REPLY):
             assert REPLY in line.follow(held, "Redirect").says
-    traces.end()
+    tracing.end()
 
     webhook, spoken = collector.one("/voice/turn"), collector.one("speak")
     assert spoken.parent == collector.one("/voice/wait").id
@@ -139,7 +139,7 @@ def test_a_relay_turn_is_one_trace_as_well(collector: Collector, exchange: Excha
         socket.setup()
         socket.says(SAID)
         assert socket.hears_reply() == REPLY
-    traces.end()
+    tracing.end()
 
     heard = collector.one("hear", call_sid=SID, turn=1)
     names = {span.name for span in collector.whole(heard.trace)}
@@ -158,7 +158,7 @@ def test_a_turn_that_fails_says_by_what_type_and_not_with_which_words(
     parts.intake.hear(SID, 1, "stuck")
     with pytest.raises(ValueError, match=SAID):
         parts.worker(Fails()).run(SID)
-    traces.end()
+    tracing.end()
 
     turn = collector.one("turn")
     assert turn.failed
@@ -172,7 +172,7 @@ def test_a_message_without_a_trace_or_with_none_that_can_be_read_is_worked_on(
 ) -> None:
     parts.intake.open(SID)
     parts.intake.hear(SID, 1, "stuck")
-    with traces.extract({traces.HEADER: header}):
+    with tracing.extract({tracing.HEADER: header}):
         assert parts.worker(Says((REPLY,))).run(SID) == "answered"
 
 
@@ -189,8 +189,8 @@ def _slow(collector: Collector) -> None:
 
 
 def _gone(collector: Collector) -> None:
-    traces.end()
-    traces.begin("http://127.0.0.1:9/v1/traces", "test")
+    tracing.end()
+    tracing.begin("http://127.0.0.1:9/v1/traces", "test")
 
 
 @pytest.mark.parametrize("break_it", [_slow, _gone])
@@ -203,16 +203,16 @@ def test_a_collector_that_is_slow_or_gone_costs_no_caller_anything(
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "8")
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "4")
-    traces.end()
-    traces.begin(collector.url, "test")
+    tracing.end()
+    tracing.begin(collector.url, "test")
     break_it(collector)
     with exchange.worker(REPLY):
         took_s = [_answered_in(exchange, f"CA{number}") for number in range(10)]
     # A whole batch waits for 5 s, and the queue is full after one call.
     assert max(took_s) < 1
     began = time.monotonic()
-    traces.end()
-    assert time.monotonic() - began < traces.LEAVE_WITHIN_S + 0.5
+    tracing.end()
+    assert time.monotonic() - began < tracing.LEAVE_WITHIN_S + 0.5
 
 
 def test_without_a_setting_nothing_is_imported_and_a_message_is_as_it_was(parts: Parts) -> None:
@@ -221,10 +221,10 @@ def test_without_a_setting_nothing_is_imported_and_a_message_is_as_it_was(parts:
     # What is listed is what we import: redis imports some of OpenTelemetry, for its own metrics.
     code = (
         "import sys, callflow.tasks, callflow.worker\n"
-        "from callflow import traces\n"
-        "with traces.turn('turn', 'CA1', 1) as one, traces.span('claim') as two:\n"
+        "from callflow import tracing\n"
+        "with tracing.turn('turn', 'CA1', 1) as one, tracing.span('claim') as two:\n"
         "    assert one is two\n"
-        "ours = ('callflow.traces.otel', 'opentelemetry.sdk.trace', 'opentelemetry.exporter')\n"
+        "ours = ('opentelemetry.sdk.trace', 'opentelemetry.exporter')\n"
         "sys.exit(any(name.startswith(ours) for name in sys.modules))\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -239,6 +239,6 @@ def test_an_address_that_is_no_collector_s_is_refused(url: str) -> None:
 def test_a_setting_without_the_extra_is_refused_with_the_way_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(traces, "_NEEDS", ("opentelemetry_of_another_world.sdk",))
-    with pytest.raises(traces.TracesMissing, match=r"pip install 'callflow\[traces\]'"):
-        traces.begin("http://127.0.0.1:9/v1/traces", "test")
+    monkeypatch.setattr(tracing, "_NEEDS", ("opentelemetry_of_another_world.sdk",))
+    with pytest.raises(tracing.TracesMissing, match=r"pip install 'callflow\[traces\]'"):
+        tracing.begin("http://127.0.0.1:9/v1/traces", "test")
