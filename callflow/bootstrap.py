@@ -26,16 +26,14 @@ from callflow.procedures.protocols import Engine
 from callflow.procedures.shelf import Shelf
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
-from callflow.responder.approved import conditions
-from callflow.responder.counted import CountedResponder
-from callflow.responder.echo import EchoResponder
+from callflow.responder import Responder
 from callflow.responder.guard import Guard
-from callflow.responder.model import Model, ModelUnusable, model
-from callflow.responder.paced import PacedResponder
+from callflow.responder.model import Model, ModelUnusable
+from callflow.responder.model_providers import model
+from callflow.responder.model_responder import ModelResponder
 from callflow.responder.prompt import PromptError, Prompts
-from callflow.responder.protocol import Responder
-from callflow.responder.scripted import ScriptedResponder
-from callflow.responder.worded import ModelResponder
+from callflow.responder.scripted import ScriptedResponder, conditions
+from callflow.responder.synthetic import CountedResponder, EchoResponder, PacedResponder
 from callflow.retrieval.engine import Retrieval, engine, installed
 from callflow.ringing import Ringing
 from callflow.settings import Settings

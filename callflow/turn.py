@@ -21,7 +21,7 @@ from callflow.call.record import CallRecord
 from callflow.celery import wake, wake_ring
 from callflow.errors import CallflowError, LeaseLost
 from callflow.heartbeat import DEADLINE, DRAINED, Heartbeat, Hold
-from callflow.responder.protocol import Piece, Responder
+from callflow.responder import Piece, Responder
 from callflow.store.calls import CallStore
 from callflow.store.outcome import Claimed, Commit, Lease, Note, Pass, Release
 from callflow.understand import Comprehension

@@ -17,7 +17,7 @@ from callflow.intake import Intake
 from callflow.procedures.protocols import Engine, Hit, Scored
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts
-from callflow.responder.protocol import Piece, Responder
+from callflow.responder import Piece, Responder
 from callflow.store.calls import CallStore
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence

@@ -19,7 +19,7 @@ from celery.beat import SchedulingError
 from callflow import logs
 from callflow.call.record import CallRecord
 from callflow.errors import StoreUnavailable
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.transport import BrokerDemoted
 from callflow.web import hook
 from callflow.web.desk import Desk

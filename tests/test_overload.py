@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from callflow.call.record import CallRecord
 from callflow.call.urgency import Urgency
 from callflow.celery import CALLS, TAKEOVER, TESTS, TURNS, URGENT, app, wake, wake_ring
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.store.outcome import Claim, Claimed
 from tests.parts import SID, TIMING, Parts
 

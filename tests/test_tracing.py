@@ -16,7 +16,7 @@ from callflow import tracing
 from callflow.call.record import CallRecord
 from callflow.celery import TAKEOVER, TURNS, wake
 from callflow.errors import SettingsError
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.settings import load
 from tests.exchange import RELAY, Exchange, open_exchange
 from tests.otlp import Collector, collecting

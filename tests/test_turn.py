@@ -12,7 +12,7 @@ import pytest
 from callflow.call.ladder import fresh
 from callflow.call.record import CallRecord, Draft
 from callflow.call.state import CallState
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.store.outcome import Claimed
 from callflow.turn import TurnOutcome, UnfinishedReply
 from tests.parts import SID, Parts, Says

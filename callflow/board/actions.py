@@ -27,7 +27,7 @@ from callflow.call.role import Permission
 from callflow.call.urgency import Urgency
 from callflow.celery import wake
 from callflow.errors import CallEnded, CallflowError, InvalidCallSid, StoreError, UnknownCall
-from callflow.responder.approved import approved
+from callflow.responder.scripted import approved
 from callflow.ringing import Ringing
 from callflow.store.asked import new_request
 from callflow.store.calls import CallStore

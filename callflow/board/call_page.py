@@ -16,7 +16,7 @@ from callflow.call.history import CallHistory, JournalEntry
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.call.urgency import MEANINGS
 from callflow.i18n import Catalogue
-from callflow.responder.approved import approved
+from callflow.responder.scripted import approved
 from callflow.sites.site import Site
 from callflow.store.reader import CallSummary
 

@@ -1,16 +1,10 @@
-"""A language model as the responder sees it: a prompt goes in, text comes out while it is written.
-
-Which library speaks to it is decided by its specification, and imported only then: a worker without
-a model pays for none.
-"""
+"""The contract of language models: a prompt goes in, text comes out while it is written."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
-from functools import cache
 from threading import Event
-from typing import Final, Literal, Protocol, cast
+from typing import Literal, Protocol
 
 from callflow.errors import CallflowError
 from callflow.responder.prompt import Prompt
@@ -71,39 +65,3 @@ class Model(Protocol):
         letter has come. Closing the iterator hangs up on the endpoint.
         """
         ...
-
-
-class _Kind(Protocol):
-    """What a module that speaks to endpoints of one kind offers."""
-
-    def build(self, kind: str, model_name: str, url: str | None, key: str | None) -> Model:
-        """Return the model. Raises ModelUnusable."""
-        ...
-
-
-_KINDS: Final = {"openai": "model_openai", "anthropic": "model_anthropic"} | {
-    "bedrock": "model_anthropic"
-}
-
-
-@cache
-def model(spec: str, url: str | None = None, key: str | None = None) -> Model:
-    """Return the model that `spec` names: `openai:MODEL`, `anthropic:MODEL` or `bedrock:MODEL`.
-
-    `url` is the endpoint's address where it is not the maker's own; `key` may be left out for a
-    server that asks for none. Imports the library of that kind, so call it in the parent before it
-    forks; opens no socket. The same arguments give the same model.
-    Raises ModelUnusable for an unknown kind, a library that is not installed, a missing key.
-    """
-    kind, _, model_name = spec.partition(":")
-    if kind not in _KINDS or not model_name.strip():
-        known = ", ".join(f"{each}:MODEL" for each in _KINDS)
-        raise ModelUnusable(spec, f"write it as one of {known}")
-    try:
-        module = importlib.import_module(f"callflow.responder.{_KINDS[kind]}")
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        raise ModelUnusable(
-            spec, f"the package {package} is not installed: pip install 'callflow[model]'"
-        ) from error
-    return cast(_Kind, module).build(kind, model_name.strip(), url, key)

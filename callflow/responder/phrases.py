@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Final
 
 from callflow.call.language_tag import primary_language
-from callflow.responder.speech import joined
+from callflow.responder.sentences import joined
 
 FALLBACK_LANGUAGE: Final = "en"
 

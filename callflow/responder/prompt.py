@@ -18,7 +18,7 @@ from callflow.call.facts import known
 from callflow.call.language_tag import primary_language
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.errors import CallflowError
-from callflow.responder.approved import approved, next_questions, rules
+from callflow.responder.scripted import approved, next_questions, rules
 from callflow.responder.sentences import plain
 
 MOST_CHARS: Final = 14_000

@@ -1,8 +1,10 @@
-"""The responder without a model: it walks the procedure, one question at a time.
+"""The responder without a model, and what the procedures of a call allow to be said.
 
-Every reply is a greeting (once in a call), one sentence that informs or calms, and the next
-question. It says nothing that waits for a fact which is not known, nothing that a rule forbids and
-nothing with a gap to fill. All of it follows from the record, so a takeover says the same.
+It walks the procedure: every reply is a greeting (once in a call), one sentence that informs or
+calms, and the next question. It says nothing that waits for a fact which is not known, nothing that
+a rule forbids and nothing with a gap to fill. A model may have the same sentences spoken, by their
+ids, and a guard knows them from here. All of it follows from the record, so a takeover says the
+same.
 """
 
 from __future__ import annotations
@@ -11,15 +13,100 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Event
-from typing import Any
+from typing import Any, Final, Literal
 
 from callflow.call.facts import answered, known
-from callflow.call.record import CallRecord, Sentence
+from callflow.call.record import CallRecord, Sentence, SopChunk
+from callflow.responder import Piece
 from callflow.responder.phrases import disclosures, generic
-from callflow.responder.protocol import Piece
-from callflow.responder.speech import heard_prefix, joined, remaining
+from callflow.responder.sentences import heard_prefix, joined, remaining
+
+AHEAD: Final = 3
+"""So many of the next questions a model may choose from; it cannot run away from the procedure."""
 
 _GAP = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """One sentence of a procedure as it would be spoken now.
+
+    `waits_for` is what must be known before it may be said: a fact, or the value of a gap in it.
+    None: it may be said. `aside`: it is of a procedure that the call is not about.
+    """
+
+    id: str
+    section: Literal["ask", "say"]
+    text: str
+    waits_for: str | None
+    aside: bool = False
+
+
+def approved(record: CallRecord) -> dict[str, Approved]:
+    """Return the sentences by id, in the order of the procedures; without those that are forbidden.
+
+    An id that stands in several procedures means the first of them.
+    """
+    facts = known(record)
+    found: dict[str, Approved] = {}
+    for chunk, line in _allowed(record):
+        if line.id not in found and chunk.section in ("ask", "say"):
+            section: Literal["ask", "say"] = "ask" if chunk.section == "ask" else "say"
+            text, missing = _fill(line, facts)
+            found[line.id] = Approved(line.id, section, text, missing, chunk.aside)
+    return found
+
+
+def conditions(record: CallRecord) -> dict[str, str | None]:
+    """Return the same sentences, with their gaps, and the fact that each waits for: for a guard."""
+    return {
+        line.text: line.only_after
+        for chunk, line in _allowed(record)
+        if chunk.section in ("ask", "say")
+    }
+
+
+def next_questions(record: CallRecord) -> dict[str, int]:
+    """Return the ids of the questions that may be asked now, and `sop_step` once they were.
+
+    At most AHEAD of them, the one that is due first; none whose answer is known, and none that was
+    asked before in these words.
+    """
+    facts, sayable = known(record), approved(record)
+    asked = [
+        entry.text
+        for entry in record.conversation_thread
+        if entry.role != "caller" and entry.turn <= record.answered
+    ]
+    due: dict[str, int] = {}
+    for index, line in enumerate(_section(record, "ask")):
+        one = sayable.get(line.id)
+        if index < record.sop_step or line.id in due or one is None or one.waits_for is not None:
+            continue
+        if line.learns is not None and answered(line.learns, facts):
+            continue
+        if not any(one.text in said for said in asked):
+            due[line.id] = index + 1
+        if len(due) == AHEAD:
+            break
+    return due
+
+
+def rules(record: CallRecord) -> tuple[str, ...]:
+    """Return what must never be said or suggested, each rule once."""
+    lines = (
+        line.text
+        for chunk in record.retrieved_sop_chunks
+        if chunk.section == "never"
+        for line in chunk.sentences
+    )
+    return tuple(dict.fromkeys(lines))
+
+
+def silent(record: CallRecord) -> bool:
+    """Return whether a machine has called, and nothing is spoken."""
+    own = [chunk for chunk in record.retrieved_sop_chunks if not chunk.aside]
+    return bool(own) and all(chunk.silent for chunk in own)
 
 
 class ScriptedResponder:
@@ -31,21 +118,20 @@ class ScriptedResponder:
         A call whose procedure is silent gets one last piece with the text "". So does a draft that
         holds the whole reply: what is left to say is nothing, what is left to tell is the step.
         """
-        reply = plan(record)
-        heard = _heard(record)
-        sentences = _after_draft(reply, record, heard)
-        pieces = joined(sentences, heard) or [""]
-        for index, text in enumerate(pieces):
+        reply = plan_reply(record)
+        draft = record.draft
+        sent = draft.text if draft is not None and draft.turn == record.answered + 1 else ""
+        pieces = joined(_after_draft(reply, record, sent), sent) or [""]
+        for text in pieces[:-1]:
             if stop.is_set():
                 return
-            if index < len(pieces) - 1:
-                yield Piece(text)
-            else:
-                yield Piece(text, True, reply.sop_step, reply.needs_human)
+            yield Piece(text)
+        if not stop.is_set():
+            yield Piece(pieces[-1], True, reply.sop_step, reply.needs_human)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ScriptedReply:
     """A whole reply: the greeting, the sentences after it, and where the call stands then."""
 
     greeting: tuple[str, ...]
@@ -54,22 +140,21 @@ class Reply:
     needs_human: str | None
 
 
-def plan(record: CallRecord) -> Reply:
+def plan_reply(record: CallRecord) -> ScriptedReply:
     """Return the whole reply to the owed turn, as if nothing of it had been said yet."""
-    chunks = record.retrieved_sop_chunks
     needs_human = record.fetches_human
-    own = [chunk for chunk in chunks if not chunk.aside]
-    if own and all(chunk.silent for chunk in own):
-        return Reply((), (), record.sop_step, needs_human)
+    if silent(record):
+        return ScriptedReply((), (), record.sop_step, needs_human)
     script = _Script(record)
     question, step = script.question()
-    if not chunks:
-        body = script.without_procedure()
+    if not record.retrieved_sop_chunks:
+        # What is right in any lift when no procedure has been found.
+        body = [script.generic["stay_inside"], script.generic["staying"]]
     elif question:
-        body = [*script.say(1), question]
+        body = [*script.say(), question]
     else:
         body = script.closing()
-    return Reply(tuple(script.greeting()), tuple(dict.fromkeys(body)), step, needs_human)
+    return ScriptedReply(script.greeting(), tuple(dict.fromkeys(body)), step, needs_human)
 
 
 class _Script:
@@ -80,12 +165,7 @@ class _Script:
         self.turn = record.answered + 1
         self.generic = generic(record.language)
         self.facts = known(record)
-        self.forbidden = {
-            name
-            for chunk in record.retrieved_sop_chunks
-            for rule in chunk.sentences
-            for name in rule.forbids
-        }
+        self.forbidden = _forbidden(record)
         # A reply that is being repeated after a takeover must not see itself in the thread. What a
         # person has had said need not be said again either.
         self.said = [
@@ -94,16 +174,14 @@ class _Script:
             if entry.role != "caller" and entry.turn < self.turn
         ]
 
-    def greeting(self) -> list[str]:
+    def greeting(self) -> tuple[str, ...]:
         """Who is speaking: in the first turn, unless something of ours has opened the call."""
         if self.turn > 1 or self.said:
-            return []
+            return ()
         alerting = bool(self.facts.get("human.alert_started"))
         person = alerting and "person_alerted" not in self.forbidden
-        return [
-            self.generic["line"],
-            self.generic["disclosure_alerting" if person else "disclosure"],
-        ]
+        disclosure = self.generic["disclosure_alerting" if person else "disclosure"]
+        return self.generic["line"], disclosure
 
     def question(self) -> tuple[str, int]:
         """Return the next question and the step after it; "" when all have been asked.
@@ -111,30 +189,29 @@ class _Script:
         A question that an earlier procedure of the same call has asked is not asked again, nor one
         whose answer is known.
         """
-        questions = self._section("ask")
+        questions = _section(self.record, "ask")
         for index in range(max(self.record.sop_step, 0), len(questions)):
             question = questions[index]
             if question.learns is not None and answered(question.learns, self.facts):
                 continue
-            text = self._speakable(question)
+            text = self._sayable(question)
             if text and self._last_said(text) is None:
                 return text, index + 1
         return "", max(len(questions), self.record.sop_step)
 
-    def say(self, count: int) -> list[str]:
-        """Return up to `count` sentences: news first, then what was said the longest ago."""
+    def say(self) -> list[str]:
+        """Return one sentence, if there is one: news first, then what was said the longest ago."""
         usable: list[tuple[tuple[bool, int], str]] = []
-        for sentence in self._section("say"):
-            if text := self._speakable(sentence):
+        for sentence in _section(self.record, "say"):
+            if text := self._sayable(sentence):
                 turn = self._last_said(text)
                 news = turn is None and sentence.only_after is not None
                 usable.append(((not news, turn or 0), text))
-        usable.sort(key=lambda entry: entry[0])
-        return [text for _, text in usable[:count]]
+        return [min(usable, key=lambda entry: entry[0])[1]] if usable else []
 
     def closing(self) -> list[str]:
         """What is said once the questions are used up: it calms, and promises nothing."""
-        calm = self.say(1)
+        calm = self.say()
         ends = [name for name in ("eta_unknown", "staying") if name not in self.forbidden]
         if self.facts.get("dispatch.confirmed_with_eta") and "eta_unknown" in ends:
             ends.remove("eta_unknown")
@@ -142,53 +219,70 @@ class _Script:
             calm.append(self.generic[ends[self.turn % len(ends)]])
         return calm or [self.generic["listening"]]
 
-    def without_procedure(self) -> list[str]:
-        """What is right in any lift when no procedure has been found."""
-        return [self.generic["stay_inside"], self.generic["staying"]]
-
-    def _section(self, name: str) -> list[Sentence]:
-        chunks = self.record.retrieved_sop_chunks
-        return [
-            line
-            for chunk in chunks
-            if chunk.section == name and not chunk.aside
-            for line in chunk.sentences
-        ]
-
-    def _speakable(self, sentence: Sentence) -> str:
+    def _sayable(self, line: Sentence) -> str:
         """Return the sentence with its gaps filled, or "" when it may not be said now."""
-        facts = self.facts
-        if sentence.id in self.forbidden:
+        if not _is_allowed(line, self.forbidden, self.facts):
             return ""
-        if sentence.only_after is not None and not facts.get(sentence.only_after):
-            return ""
-        if sentence.until is not None and facts.get(sentence.until):
-            return ""
-        return _filled(sentence.text, facts)
+        text, missing = _fill(line, self.facts)
+        return text if missing is None else ""
 
     def _last_said(self, text: str) -> int | None:
         return next((turn for turn, said in reversed(self.said) if text in said), None)
 
 
-def _filled(text: str, facts: Mapping[str, Any]) -> str:
-    for name in _GAP.findall(text):
-        value = facts.get(name)
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            return ""
-        if not str(value).strip():
-            return ""
-    return _GAP.sub(lambda gap: str(facts[gap[1]]).strip(), text)
-
-
-def _heard(record: CallRecord) -> str:
-    draft = record.draft
-    return draft.text if draft is not None and draft.turn == record.answered + 1 else ""
-
-
-def _after_draft(reply: Reply, record: CallRecord, heard: str) -> list[str]:
+def _after_draft(reply: ScriptedReply, record: CallRecord, sent: str) -> list[str]:
     """Return the sentences that are left; a caller who knows what we are is not greeted again."""
     whole = [*reply.greeting, *reply.body]
-    greeted = any(sentence in heard for sentence in disclosures(record.language))
-    if greeted and heard_prefix(whole, heard) is None:
-        return remaining(reply.body, heard)
-    return remaining(whole, heard)
+    greeted = any(sentence in sent for sentence in disclosures(record.language))
+    if greeted and heard_prefix(whole, sent) is None:
+        return remaining(reply.body, sent)
+    return remaining(whole, sent)
+
+
+def _section(record: CallRecord, name: str) -> list[Sentence]:
+    """The lines of one section that the call is about, in order: `sop_step` counts along those of
+    "ask"."""
+    return [
+        line
+        for chunk in record.retrieved_sop_chunks
+        if chunk.section == name and not chunk.aside
+        for line in chunk.sentences
+    ]
+
+
+def _allowed(record: CallRecord) -> Iterator[tuple[SopChunk, Sentence]]:
+    forbidden, facts = _forbidden(record), known(record)
+    # What the call is about comes first: an id means its sentence, not that of a neighbour.
+    for chunk in sorted(record.retrieved_sop_chunks, key=lambda chunk: chunk.aside):
+        for line in chunk.sentences:
+            if _is_allowed(line, forbidden, facts):
+                yield chunk, line
+
+
+def _is_allowed(line: Sentence, forbidden: set[str], facts: Mapping[str, Any]) -> bool:
+    return line.id not in forbidden and not (line.until and facts.get(line.until))
+
+
+def _forbidden(record: CallRecord) -> set[str]:
+    """The ids of what a rule of any procedure of the call forbids."""
+    return {
+        name
+        for chunk in record.retrieved_sop_chunks
+        for rule in chunk.sentences
+        for name in rule.forbids
+    }
+
+
+def _fill(line: Sentence, facts: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the sentence with the gaps filled whose values are known, and what it waits for."""
+    values = {name: _value(facts.get(name)) for name in _GAP.findall(line.text)}
+    text = _GAP.sub(lambda gap: values[gap[1]] or gap[0], line.text)
+    if line.only_after is not None and not facts.get(line.only_after):
+        return text, line.only_after
+    return text, next((name for name, value in values.items() if not value), None)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return str(value).strip()

@@ -1,13 +1,15 @@
-"""Where a sentence ends, in text that is still growing; English, Chinese and Spanish.
+"""Divides text that is still growing into sentences, and joins sentences into one reply; English,
+Chinese and Spanish. Pure.
 
 A reply is spoken sentence by sentence while its end is not yet known. A dot alone tells little: it
-stands in decimals, times and abbreviations, so it waits for what comes after it. Pure.
+stands in decimals, times and abbreviations, so it waits for what comes after it.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 LONGEST: Final = 240
@@ -105,6 +107,45 @@ def contains(words: str, part: str) -> bool:
     if _WIDE.search(part):
         return part.replace(" ", "") in words.replace(" ", "")
     return f" {part} " in f" {words} "
+
+
+def joined(sentences: Sequence[str], before: str = "") -> list[str]:
+    """Return the sentences as pieces, each with the space that divides it from what went before.
+
+    `before` is what the caller has already heard of this reply.
+    """
+    pieces: list[str] = []
+    last = before[-1:]
+    for sentence in sentences:
+        space = " " if last and not last.isspace() and not _touching(last, sentence) else ""
+        pieces.append(space + sentence)
+        last = sentence[-1:]
+    return pieces
+
+
+def _touching(last: str, sentence: str) -> bool:
+    return bool(_WIDE.match(last) and _WIDE.match(sentence))
+
+
+def heard_prefix(sentences: Sequence[str], heard: str) -> int | None:
+    """Return how many of the sentences `heard` consists of, or None when it holds anything else."""
+    so_far = ""
+    for count, piece in enumerate(joined(sentences)):
+        if so_far == heard:
+            return count
+        so_far += piece
+    return len(sentences) if so_far == heard else None
+
+
+def remaining(sentences: Sequence[str], heard: str) -> list[str]:
+    """Return the sentences that are still to be said after `heard`, whole ones only.
+
+    A sentence that broke off in the middle is said again as a whole: half an instruction is none.
+    """
+    count = heard_prefix(sentences, heard)
+    if count is not None:
+        return list(sentences[count:])
+    return [sentence for sentence in sentences if sentence not in heard]
 
 
 def _ends(text: str, match: re.Match[str], final: bool) -> bool:

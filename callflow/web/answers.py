@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from callflow.responder.phrases import generic, greeting
-from callflow.responder.speech import joined
+from callflow.responder.sentences import joined
 from callflow.sites.site import Site
 from callflow.twilio.twiml import Twiml
 from callflow.web.addresses import Addresses, Flight, Saying

@@ -22,7 +22,7 @@ from callflow.call.limits import LIMIT
 from callflow.call.record import CallRecord
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from callflow.errors import CallflowError, InvalidCallSid, StoreError, UnknownCall
-from callflow.responder.speech import joined
+from callflow.responder.sentences import joined
 from callflow.store.keys import call_keys
 from callflow.twilio import relay_frames as frames
 from callflow.twilio.twiml import Twiml

@@ -17,7 +17,7 @@ from kombu.transport import virtual
 from callflow.call.record import CallRecord
 from callflow.celery import CALLS, TAKEOVER, TURNS, app, wake
 from callflow.lab.stack import StackProcess
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.turn import TurnOutcome
 from tests.parts import SID, Parts
 from tests.stack_parts import Running, running

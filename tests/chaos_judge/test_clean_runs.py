@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from callflow.lab.chaos import witness
 from callflow.lab.chaos.faults import Kind
 from callflow.lab.chaos.judge import judge
-from callflow.responder.counted import PARTS
+from callflow.responder.synthetic import PARTS
 from tests.chaos_judge.testimonies import EN, Talk, clean_call, reply, run_of, strike, utterance
 
 

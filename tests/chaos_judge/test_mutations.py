@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from callflow.lab.carrier.report import Heard
 from callflow.lab.chaos.faults import PROMISE, Kind
 from callflow.lab.chaos.judge import judge
-from callflow.responder.counted import PARTS, Counted
+from callflow.responder.synthetic import PARTS, Counted
 from tests.chaos_judge.testimonies import EN, Talk, run_of, sentence, utterance
 
 

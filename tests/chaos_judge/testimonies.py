@@ -9,8 +9,8 @@ from typing import Any
 from callflow.lab.carrier.report import CallReport, Heard, Kind, Silence, Turn
 from callflow.lab.chaos import witness
 from callflow.lab.chaos.witness import Caller, Conditions, Strike
-from callflow.responder.counted import PARTS, Counted, code_of
 from callflow.responder.phrases import generic
+from callflow.responder.synthetic import PARTS, Counted, code_of
 
 CONDITIONS = Conditions(seed=7, seconds=60, command="callflow chaos --seed 7", speed=4.0)
 LETTERS_PER_S = CONDITIONS.speed * CONDITIONS.letters_per_s

@@ -13,7 +13,7 @@ from callflow.lab.carrier.caller import Behaviour
 from callflow.lab.carrier.carrier import Carrier
 from callflow.lab.chaos.callers import CODE_WORDS, LIFTS, POISON, Crowd
 from callflow.lab.chaos.plan import Plan
-from callflow.responder.counted import code_of
+from callflow.responder.synthetic import code_of
 from callflow.understand import Comprehension
 
 

@@ -11,7 +11,7 @@ import pytest
 from callflow import transfer
 from callflow.call import ladder
 from callflow.call.record import CallRecord
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.store.outcome import Claimed, Commit, Lease
 from callflow.turn import TurnOutcome
 from tests.metrics.watched import Watched

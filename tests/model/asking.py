@@ -11,13 +11,13 @@ from typing import Final
 
 from callflow.call.facts import known
 from callflow.call.record import CallRecord
-from callflow.responder.approved import conditions
+from callflow.responder import Piece, Responder
 from callflow.responder.guard import Guard
-from callflow.responder.model import Model, model
+from callflow.responder.model import Model
+from callflow.responder.model_providers import model
+from callflow.responder.model_responder import Breaker, ModelResponder
 from callflow.responder.prompt import Prompts
-from callflow.responder.protocol import Piece, Responder
-from callflow.responder.scripted import ScriptedResponder
-from callflow.responder.worded import Breaker, ModelResponder
+from callflow.responder.scripted import ScriptedResponder, conditions
 from tests.model.llama import KEY, MODEL
 from tests.responder.calls import Switch
 

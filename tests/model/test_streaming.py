@@ -9,9 +9,9 @@ from threading import Event
 
 import pytest
 
-from callflow.responder.approved import approved
 from callflow.responder.model import ModelError
 from callflow.responder.prompt import Prompt
+from callflow.responder.scripted import approved
 from callflow.responder.sentences import plain, split
 from tests.model.asking import (
     AMPLE_S,

@@ -9,9 +9,9 @@ from typing import Any
 
 from callflow.call.record import CallRecord, Draft, Sentence, SopChunk, ThreadEntry
 from callflow.call.state import CallState
+from callflow.responder import Piece, Responder
 from callflow.responder.model import ModelError
 from callflow.responder.prompt import Prompt
-from callflow.responder.protocol import Piece, Responder
 from callflow.responder.sentences import plain
 
 LINES = {

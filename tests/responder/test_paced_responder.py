@@ -9,9 +9,9 @@ import pytest
 
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
-from callflow.responder.paced import PacedResponder
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.responder.scripted import ScriptedResponder
+from callflow.responder.synthetic import PacedResponder
 
 CALL = CallRecord(
     call_sid="CA1", call_state=CallState.IN_PROGRESS, created_at=1, updated_at=1, heard=1

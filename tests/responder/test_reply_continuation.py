@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from callflow.call.record import CallRecord, Draft, Sentence, SopChunk
 from callflow.call.state import CallState
 from callflow.procedures.library import SopLibrary
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.responder.scripted import ScriptedResponder
-from callflow.responder.speech import joined, remaining
+from callflow.responder.sentences import joined, remaining
 from callflow.retrieval.retriever import LexicalRetriever
 
 RETRIEVER = LexicalRetriever(SopLibrary.load())

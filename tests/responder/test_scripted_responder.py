@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from callflow.call.record import CallRecord, Draft, Sentence, SopChunk, ThreadEntry
 from callflow.call.state import CallState
 from callflow.procedures.library import SopLibrary
+from callflow.responder import Piece, Responder
 from callflow.responder.phrases import generic
-from callflow.responder.protocol import Piece, Responder
 from callflow.responder.scripted import ScriptedResponder
 from callflow.retrieval.retriever import LexicalRetriever
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from callflow.redis.scripts import Scripts
-from callflow.responder.model_line import place
+from callflow.responder.model_stream import endpoint
 from callflow.store.breaker import Breakers
 from tests.responder.model_server import FORBIDDEN, Mode, ModelServer, model_server
 from tests.stack_parts import Running, running
@@ -30,7 +30,7 @@ class Scene:
     @property
     def name(self) -> str:
         """The model as its breaker knows it."""
-        return f"{MODEL}{place(self.model.url)}"
+        return f"{MODEL}{endpoint(self.model.url)}"
 
     def asks(self, mode: Mode, words: str = "we are stuck between two floors") -> tuple[str, str]:
         """A new call, with the model in this mode; its CallSid, and the whole reply."""

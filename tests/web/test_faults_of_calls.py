@@ -15,7 +15,7 @@ from callflow import celery
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
 from callflow.celery import CALLS
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from tests.exchange import Exchange, Line
 from tests.parts import SID, TIMING, Parts, Says
 

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from callflow.call.record import CallRecord
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.store.outcome import Claimed
 from tests.exchange import RELAY, Exchange, Line, open_exchange
 from tests.parts import SID, Parts, Says

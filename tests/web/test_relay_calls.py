@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from callflow.call.record import CallRecord
 from callflow.celery import wake
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
 from callflow.store.outcome import Claimed
 from tests.exchange import PUBLIC, RELAY, Exchange, Line
 from tests.parts import SID

@@ -21,7 +21,7 @@ from callflow.lab.chaos.faults import Fault, Kind
 from callflow.lab.chaos.hearing import Event, Sound, listen
 from callflow.lab.chaos.replies import EARSHOT_S, Replies, Reply
 from callflow.lab.chaos.witness import Caller, Conditions, Strike
-from callflow.responder.counted import code_of
+from callflow.responder.synthetic import code_of
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ from functools import cache
 from typing import Final
 
 from callflow.lab.carrier.report import CallReport, Heard
-from callflow.responder.counted import SENTENCE, Counted
 from callflow.responder.phrases import generic
+from callflow.responder.synthetic import SENTENCE, Counted
 
 LANGUAGES: Final = ("en", "zh", "es")
 

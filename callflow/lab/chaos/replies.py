@@ -14,7 +14,7 @@ from typing import Final
 from callflow.lab.carrier.report import Turn
 from callflow.lab.chaos.faults import Kind
 from callflow.lab.chaos.hearing import Event, Sound
-from callflow.responder.counted import PARTS, Counted, code_of
+from callflow.responder.synthetic import PARTS, Counted, code_of
 
 EARSHOT_S: Final = 0.1
 """Nobody knows better where in a sentence a line broke."""

@@ -20,7 +20,7 @@ from callflow.call.history import JournalEntry
 from callflow.errors import CallflowError
 from callflow.lab.carrier.report import CallReport
 from callflow.lab.chaos.plan import unknown
-from callflow.responder.counted import code_of
+from callflow.responder.synthetic import code_of
 
 MOST: Final = 1e15
 """More than any number of a testimony: the largest ones are Unix times in ms."""

@@ -20,8 +20,8 @@ from callflow.call.record import CallRecord, SopChunk
 from callflow.lab.evaluation.dataset import Words, lines_of
 from callflow.lab.evaluation.rehearsal import opened
 from callflow.lab.evaluation.scoring import share
-from callflow.responder.approved import approved, conditions
 from callflow.responder.phrases import generic
+from callflow.responder.scripted import approved, conditions
 
 _GAP: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _A_TIME: Final = "12:30"

@@ -15,7 +15,7 @@ from callflow.call.record import CallRecord, ThreadEntry
 from callflow.call.state import CallState
 from callflow.procedures.protocols import Hit
 from callflow.procedures.triage import Signs, Triage, procedures
-from callflow.responder.protocol import Piece, Responder
+from callflow.responder import Piece, Responder
 from callflow.understand import NEAR, Comprehension, signs
 
 CALL_SID: Final = "rehearsal"

@@ -17,7 +17,7 @@ from callflow.lab.evaluation.rehearsal import Turn
 from callflow.lab.evaluation.scoring import Answer, Found, Judged
 from callflow.procedures.library import SopLibrary
 from callflow.procedures.protocols import Classifier, Engine, Hit, Scored
-from callflow.responder.protocol import Responder
+from callflow.responder import Responder
 from callflow.retrieval.corpus import Corpus
 from callflow.understand import Comprehension
 

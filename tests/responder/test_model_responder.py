@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from callflow.call.record import Sentence
 from callflow.errors import StoreUnavailable
+from callflow.responder import Piece
 from callflow.responder.model import Failure, ModelError
-from callflow.responder.protocol import Piece
+from callflow.responder.model_responder import ModelResponder
 from callflow.responder.scripted import ScriptedResponder
 from callflow.responder.sentences import leads_on, plain, split
-from callflow.responder.worded import ModelResponder
 from tests.responder.calls import Forbids, Speaks, Switch, call, chunks, later, reply
 
 GREETING = "You've reached the lift emergency line. I'm an automated assistant."

@@ -1,6 +1,6 @@
-"""Replies from which an outsider can tell everything: for the machine that strikes callflow.
+"""Responders without a procedure: for chaos, the demo and measurements.
 
-Each reply is three sentences, and each sentence names the turn, its own place in the reply, how
+A counted reply is three sentences, each of which names the turn, its own place in the reply, how
 many turns of the caller the worker found in the conversation, by which claim it has the call, and
 the end of what it answers. So whoever hears a call knows what was left out, said twice, said too
 early, said too late, answered for another one, or forgotten, and need ask nobody. Like a model's,
@@ -16,8 +16,8 @@ from threading import Event
 from typing import Final
 
 from callflow.call.record import CallRecord
-from callflow.responder.protocol import Piece
-from callflow.responder.speech import joined
+from callflow.responder import Piece, Responder
+from callflow.responder.sentences import joined
 
 PARTS: Final = 3
 
@@ -86,8 +86,8 @@ class CountedResponder:
     def respond(self, record: CallRecord, stop: Event) -> Iterator[Piece]:
         """Yield the sentences of the reply that its draft does not hold yet.
 
-        A draft that holds all of them is followed by one last piece with the text "": what is left
-        to say is nothing. A sentence that broke off in the draft is said again as a whole.
+        A sentence that broke off in the draft is said again as a whole; where none is left, one
+        last piece has the text "".
         """
         turn = record.answered + 1
         draft = record.draft
@@ -114,3 +114,31 @@ def _said(record: CallRecord, turn: int) -> str:
         if entry.role == "caller" and entry.turn == turn:
             return entry.text or entry.digits or ""
     return ""
+
+
+class EchoResponder:
+    """The reply is the utterance, once more and once again: 120 characters for 60."""
+
+    def respond(self, record: CallRecord, stop: Event) -> Iterator[Piece]:
+        """One last piece."""
+        said = record.said(record.answered + 1, "caller") or ""
+        yield Piece(said + said, last=True)
+
+
+class PacedResponder:
+    """The pieces of `inner`, each one `pause_s` seconds after the last, so that people can watch a
+    worker die in mid-reply."""
+
+    def __init__(self, inner: Responder, pause_s: float) -> None:
+        """Pause before every piece. Raises ValueError for a negative pause."""
+        if not pause_s >= 0:
+            raise ValueError(f"pause_s is {pause_s}: use zero or more seconds")
+        self._inner = inner
+        self._pause_s = pause_s
+
+    def respond(self, record: CallRecord, stop: Event) -> Iterator[Piece]:
+        """Yield what `inner` yields; end early, and at once, when `stop` is set."""
+        for piece in self._inner.respond(record, stop):
+            if stop.wait(self._pause_s):
+                return
+            yield piece

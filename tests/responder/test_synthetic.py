@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from callflow.call.record import CallRecord, Draft, ThreadEntry
 from callflow.call.state import CallState
-from callflow.responder.counted import PARTS, Counted, CountedResponder, code_of, sentences_in
-from callflow.responder.protocol import Piece
+from callflow.responder import Piece
+from callflow.responder.synthetic import PARTS, Counted, CountedResponder, code_of, sentences_in
 from callflow.web.speaking import unplayed
 
 

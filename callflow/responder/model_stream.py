@@ -28,13 +28,13 @@ for _name in ("openai", "anthropic", "httpx2", "httpcore2"):
     # Below this they write down requests, and with them what a caller has said.
     logging.getLogger(_name).setLevel(logging.WARNING)
 
-LINES_AT_MOST: Final = 8
+MOST_REQUESTS: Final = 8
 """Requests of one model that one process has under way, those it has hung up on included."""
 
 KEEP_S: Final = 30.0
 """How long a connection is kept for the caller's next turn; a new one costs a TLS handshake."""
 
-_LOOK_UP_S: Final = 0.05
+_STOP_POLL_S: Final = 0.05
 """How late a lost lease is noticed at the most."""
 
 
@@ -44,8 +44,16 @@ def certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-class Line:
-    """One connection to an endpoint. One request at a time; a line that was hung up is used up."""
+READ_ERRORS: Final = (httpx2.TransportError, httpx2.StreamError)
+
+
+def read_timeout(first_s: float, timeout_s: float) -> httpx2.Timeout:
+    """What a client waits for at most: to connect and send, and for each read."""
+    return httpx2.Timeout(first_s, read=timeout_s)
+
+
+class Connection:
+    """One connection to an endpoint. One request at a time; one that was hung up is used up."""
 
     def __init__(self, build: Callable[[httpx2.Client], Any]) -> None:
         self._stream: Any = None
@@ -86,27 +94,27 @@ class Line:
                 self.hang_up()
 
 
-class Lines:
-    """The lines of one model in one process; a forked child begins with none."""
+class ConnectionPool:
+    """The connections of one model in one process; a forked child begins with none."""
 
     def __init__(self, name: str, build: Callable[[httpx2.Client], Any]) -> None:
         self.name = name
         self._build = build
         self._lock = threading.Lock()
-        self._mine(os.getpid())
+        self._begin_anew(os.getpid())
 
-    def _mine(self, pid: int) -> None:
+    def _begin_anew(self, pid: int) -> None:
         self._pid = pid
         self._lock = threading.Lock()
-        self._idle: list[Line] = []
+        self._idle: list[Connection] = []
         self._busy = 0
 
-    def take(self) -> Line:
-        """A line that is free, or a new one. Raises ModelError when too many hang."""
+    def take(self) -> Connection:
+        """A connection that is free, or a new one. Raises ModelError when too many hang."""
         if self._pid != os.getpid():
-            self._mine(os.getpid())
+            self._begin_anew(os.getpid())
         with self._lock:
-            if self._busy >= LINES_AT_MOST:
+            if self._busy >= MOST_REQUESTS:
                 raise ModelError(
                     self.name, "unreachable", f"{self._busy} earlier requests still hang"
                 )
@@ -114,21 +122,21 @@ class Lines:
             if self._idle:
                 return self._idle.pop()
         try:
-            return Line(self._build)
+            return Connection(self._build)
         except BaseException:
-            self._let_go()
+            self._forget_one()
             raise
 
-    def give_back(self, line: Line, *, usable: bool) -> None:
-        """The thread of this line has ended; `usable`: the next request may go over it."""
+    def give_back(self, connection: Connection, *, usable: bool) -> None:
+        """The thread of this connection has ended; `usable`: the next request may go over it."""
         if not usable:
-            line.close()
+            connection.close()
         with self._lock:
             self._busy -= 1
             if usable:
-                self._idle.append(line)
+                self._idle.append(connection)
 
-    def _let_go(self) -> None:
+    def _forget_one(self) -> None:
         with self._lock:
             self._busy -= 1
 
@@ -138,16 +146,16 @@ class Lines:
         return self._busy if self._pid == os.getpid() else 0
 
 
-class _Whole:
+class _End:
     """Stands in the queue behind the last letter of a reply that is whole."""
 
 
 class _Request:
     """Who is still there: the thread that reads, and whoever waits for what it has read."""
 
-    def __init__(self, line: Line) -> None:
-        self.line = line
-        self.items: queue.SimpleQueue[str | BaseException | type[_Whole]] = queue.SimpleQueue()
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.items: queue.SimpleQueue[str | BaseException | type[_End]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._read = False
         self._left = False
@@ -158,21 +166,21 @@ class _Request:
         self._failed = True
 
     def leave(self) -> None:
-        """Nobody waits any more: hang up, unless the line is free already, or another's."""
+        """Nobody waits any more: hang up, unless the connection is free already, or another's."""
         with self._lock:
             self._left = True
             if not self._read:
-                self.line.hang_up()
+                self.connection.hang_up()
 
-    def has_read(self) -> bool:
-        """The thread is at its end; returns whether the line can be used again."""
+    def finish(self) -> bool:
+        """The thread is at its end; returns whether the connection can be used again."""
         with self._lock:
             self._read = True
             return not (self._left or self._failed)
 
 
-def read(
-    lines: Lines,
+def stream_reply(
+    pool: ConnectionPool,
     ask: Callable[[Any], Iterator[str | None]],
     *,
     first_s: float,
@@ -185,21 +193,21 @@ def read(
     It raises ModelError for all that the endpoint does wrong; anything it raises is raised here.
     """
     started = time.monotonic()
-    request = _Request(lines.take())
+    request = _Request(pool.take())
     threading.Thread(
-        target=_read, args=(lines, request, ask), name="callflow-model", daemon=True
+        target=_read_in_thread, args=(pool, request, ask), name="callflow-model", daemon=True
     ).start()
     allowed_s = min(first_s, timeout_s)
     try:
         while (item := _next(request, started + allowed_s, stop)) is not None:
-            if item is _Whole:
+            if item is _End:
                 return
             if isinstance(item, BaseException):
                 raise item
             allowed_s = timeout_s
             yield str(item)
         if not stop.is_set():
-            raise ModelError(lines.name, "slow", f"nothing within {allowed_s:.1f} s")
+            raise ModelError(pool.name, "slow", f"nothing within {allowed_s:.1f} s")
         request.leave()
     except BaseException:
         request.leave()
@@ -208,30 +216,32 @@ def read(
 
 def _next(
     request: _Request, deadline: float, stop: Event
-) -> str | BaseException | type[_Whole] | None:
+) -> str | BaseException | type[_End] | None:
     """What was read next; None when the time is over or `stop` is set."""
     while not stop.is_set():
         left_s = deadline - time.monotonic()
         if left_s <= 0:
             return None
         with suppress(queue.Empty):
-            return request.items.get(timeout=min(left_s, _LOOK_UP_S))
+            return request.items.get(timeout=min(left_s, _STOP_POLL_S))
     return None
 
 
-def _read(lines: Lines, request: _Request, ask: Callable[[Any], Iterator[str | None]]) -> None:
+def _read_in_thread(
+    pool: ConnectionPool, request: _Request, ask: Callable[[Any], Iterator[str | None]]
+) -> None:
     try:
-        for text in ask(request.line.client):
-            request.items.put(_Whole if text is None else text)
+        for text in ask(request.connection.client):
+            request.items.put(_End if text is None else text)
     except BaseException as error:
-        # Raised again by whoever waits; nobody does any more when the line was hung up.
+        # Raised again by whoever waits; nobody does any more when the connection was hung up.
         request.fail()
         request.items.put(error)
     finally:
-        lines.give_back(request.line, usable=request.has_read())
+        pool.give_back(request.connection, usable=request.finish())
 
 
-def as_failure(name: str, sdk: Any, error: Exception, begun: bool) -> ModelError:
+def as_model_error(name: str, sdk: Any, error: Exception, begun: bool) -> ModelError:
     """What a client library's error means; `sdk` is its module, `begun`: the answer had begun.
 
     Neither the prompt nor the endpoint's words are in it: both may hold what a caller said.
@@ -278,7 +288,7 @@ def _retry_after(error: Any) -> float:
         return 0.0
 
 
-def place(url: str | None) -> str:
+def endpoint(url: str | None) -> str:
     """What tells two endpoints apart in a model's name: host and port, never a password."""
     if url is None:
         return ""
