@@ -201,7 +201,7 @@ def _web(url: str, scratch: Path) -> Iterator[tuple[StackProcess, int, User]]:
         "CALLFLOW_BOARD_URL": f"http://127.0.0.1:{port}",
         "CALLFLOW_USERS": str(users),
         "CALLFLOW_TWILIO_AUTH_TOKEN": TOKEN,
-        "CALLFLOW_SITES": str(resources.files("callflow.lab.demo") / "sites.yaml"),
+        "CALLFLOW_SITES": str(resources.files("callflow.lab.chaos") / "demo_sites.yaml"),
     }
     with LocalStack(env, scratch / "logs") as stack:
         web = stack.start_web(port)

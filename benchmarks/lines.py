@@ -28,7 +28,7 @@ PUBLIC_URL = "https://benchmark.callflow.example"
 SOCKET_URL = "wss://benchmark.callflow.example/voice/relay"
 TOKEN = "0123456789abcdef0123456789abcdef"
 CALLING, BY_GATHER, BY_RELAY = "+441632960999", "+441632960010", "+441632960020"
-"""The numbers of `callflow/lab/demo/sites.yaml`. No REST credentials are set, so nobody is rung."""
+"""The numbers of `lab/chaos/demo_sites.yaml`. No REST credentials are set, so nobody is rung."""
 
 SAID = "the doors have closed and it does not move, I am in here alone"
 REPLY = "Thank you, I have understood. Help is on its way to you, stay where you are."

@@ -25,8 +25,8 @@ from callflow.lab.carrier.carrier import Carrier
 from callflow.lab.carrier.human import HumanBehaviour
 from callflow.lab.carrier.load import LoadResult, load
 from callflow.lab.carrier.report import CallReport, Spread
-from callflow.lab.demo.callers import FILLERS
-from callflow.lab.demo.web import Line, WebProcesses
+from callflow.lab.chaos.environment import PhoneLine, WebProcesses
+from callflow.lab.chaos.simulated_callers import DEMO_FILLERS
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess
 from callflow.redis.client import Client, connect
@@ -97,8 +97,8 @@ def run(plan: Plan, folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _stack(plan: Plan, folder: Path) -> Iterator[tuple[LocalStack, Line, Client]]:
-    line = Line.of_its_own()
+def _stack(plan: Plan, folder: Path) -> Iterator[tuple[LocalStack, PhoneLine, Client]]:
+    line = PhoneLine.create()
     sites = folder / "sites.yaml"
     sites.write_text(SITES, encoding="utf-8")
     with EmbeddedServer.start() as server:
@@ -129,7 +129,9 @@ async def _ready(plan: Plan, leases: Leases, web: WebProcesses) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _measured(plan: Plan, stack: LocalStack, line: Line, client: Client) -> dict[str, Any]:
+async def _measured(
+    plan: Plan, stack: LocalStack, line: PhoneLine, client: Client
+) -> dict[str, Any]:
     number = wanted_settings(line.public_url)
     carrier = Carrier(
         WebProcesses(stack, line.ports).addresses,
@@ -178,7 +180,7 @@ def _person(number: int, turns: int) -> Behaviour:
         SAYS[SHARES[number % len(SHARES)]],
         turns=turns,
         think_s=(0.1, 0.3),
-        fillers=tuple(generic("en")[name] for name in FILLERS),
+        fillers=tuple(generic("en")[name] for name in DEMO_FILLERS),
         with_human_s=3.0,
     )
 

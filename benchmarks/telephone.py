@@ -207,7 +207,7 @@ def _web(url: str, scratch: Path) -> Iterator[tuple[StackProcess, int, StackProc
         "CALLFLOW_BROKER_URL": "",
         "CALLFLOW_PUBLIC_URL": PUBLIC_URL,
         "CALLFLOW_TWILIO_AUTH_TOKEN": TOKEN,
-        "CALLFLOW_SITES": str(resources.files("callflow.lab.demo") / "sites.yaml"),
+        "CALLFLOW_SITES": str(resources.files("callflow.lab.chaos") / "demo_sites.yaml"),
     }
     with LocalStack(env, scratch / "logs") as stack:
         port, bare_port = free_port(), free_port()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import Client, connect
 from tests.waiting import wait_until

@@ -186,7 +186,7 @@ def test_any_words_give_the_same_known_scenario_twice(
 
 
 def test_the_openings_of_the_demo_are_understood() -> None:
-    text = files("callflow.lab.demo").joinpath("conversations.jsonl").read_text(encoding="utf-8")
+    text = files("callflow.lab.chaos").joinpath("conversations.jsonl").read_text(encoding="utf-8")
     calls = [json.loads(line) for line in text.splitlines()]
     assert len(calls) >= 40
     assert all(len(call["lines"]) >= 10 and all(call["lines"]) for call in calls)

@@ -15,7 +15,7 @@ import redis
 from kombu.exceptions import OperationalError
 
 from callflow.celery import TAKEOVER, TURNS, Wake, app, use_broker, wake
-from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.lab.stack import free_port
 from callflow.transport import BrokerDemoted, Connection, SentinelTransport, Transport

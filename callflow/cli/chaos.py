@@ -15,14 +15,14 @@ import typer
 from callflow.cli import terminal
 from callflow.cli.terminal import INTERRUPTED
 from callflow.errors import CallflowError
-from callflow.lab.chaos.plan import KINDS, Plan, unknown
+from callflow.lab.chaos.chaos_plan import KINDS, Plan, unknown_kinds
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from callflow.lab.chaos.run import Progress
-    from callflow.lab.chaos.verdict import Verdict
-    from callflow.lab.chaos.witness import Testimony
+    from callflow.lab.chaos.chaos_run import RunProgress
+    from callflow.lab.chaos.judge import Verdict
+    from callflow.lab.chaos.run_evidence import Evidence
 
 PROMISE_BROKEN = 1
 REFUSED = 2
@@ -108,7 +108,7 @@ def _kinds(names: str) -> tuple[str, ...]:
             f"a run without strikes shows nothing, name one or more: {known}",
             param_hint="--strikes",
         )
-    if wrong := unknown(asked):
+    if wrong := unknown_kinds(asked):
         raise typer.BadParameter(
             f"there is no strike called {terminal.plain(', '.join(wrong))}: {known}",
             param_hint="--strikes",
@@ -157,14 +157,14 @@ def _refuse_unwritable(path: Path, option: str) -> None:
 
 def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
     """Do all of it, and tell the exit code."""
+    from callflow.lab.chaos.chaos_report import page
     from callflow.lab.chaos.judge import judge
-    from callflow.lab.chaos.report import page
-    from callflow.lab.chaos.witness import NoTestimony
+    from callflow.lab.chaos.run_evidence import EvidenceRefused
 
     # A run that is told to end ends its servers and processes first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     out = terminal.console(sys.stderr if as_json else None)
-    told: Testimony | None = None
+    told: Evidence | None = None
     verdict: Verdict | None = None
     try:
         told = _kept(files.judge) if files.judge is not None else _seen(plan, out)
@@ -178,7 +178,7 @@ def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
         return INTERRUPTED
     except CallflowError as error:
         typer.echo(f"callflow: {error}", err=True)
-        return REFUSED if isinstance(error, NoTestimony) else MACHINE_FAILED
+        return REFUSED if isinstance(error, EvidenceRefused) else MACHINE_FAILED
     except Exception:
         # Python would end with 1, which says that a promise was broken.
         out.print_exception()
@@ -188,7 +188,7 @@ def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
     return 0 if verdict.good else PROMISE_BROKEN
 
 
-def _interrupted(told: Testimony | None, verdict: Verdict | None) -> str:
+def _interrupted(told: Evidence | None, verdict: Verdict | None) -> str:
     if verdict is not None:
         return "interrupted: the report was not finished"
     if told is not None:
@@ -196,32 +196,34 @@ def _interrupted(told: Testimony | None, verdict: Verdict | None) -> str:
     return "interrupted: nothing was judged, and what was heard so far was dropped"
 
 
-def _seen(plan: Plan, out: Console) -> Testimony:
+def _seen(plan: Plan, out: Console) -> Evidence:
     from callflow import bootstrap
-    from callflow.lab.chaos.run import Watcher, run
+    from callflow.lab.chaos.chaos_run import RunWatcher, run
 
     bootstrap.library()  # Workers would not start with a bad procedure, and say so in a log.
     if not out.is_terminal:
-        return run(plan, Watcher(out.print))
+        return run(plan, RunWatcher(out.print))
     with out.status("starting servers and processes") as status:
-        return run(plan, Watcher(out.print, lambda progress: status.update(_words(progress, plan))))
+        return run(
+            plan, RunWatcher(out.print, lambda progress: status.update(_words(progress, plan)))
+        )
 
 
-def _words(progress: Progress, plan: Plan) -> str:
+def _words(progress: RunProgress, plan: Plan) -> str:
     return (
         f"{progress.at_s:.0f} of {plan.seconds:.0f} s, {progress.calls} calls, "
         f"{progress.answered} turns answered, {progress.strikes} strikes"
     )
 
 
-def _kept(path: Path) -> Testimony:
-    from callflow.lab.chaos.witness import NoTestimony, Testimony
+def _kept(path: Path) -> Evidence:
+    from callflow.lab.chaos.run_evidence import Evidence, EvidenceRefused
 
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise NoTestimony(str(path), f"it cannot be read ({error.strerror})") from error
-    return Testimony.from_json(text, str(path))
+        raise EvidenceRefused(str(path), f"it cannot be read ({error.strerror})") from error
+    return Evidence.from_json(text, str(path))
 
 
 def _write(path: Path | None, content: Callable[[], str]) -> bool:
@@ -239,8 +241,8 @@ def _write(path: Path | None, content: Callable[[], str]) -> bool:
     return True
 
 
-def _show(verdict: Verdict, told: Testimony, out: Console, as_json: bool) -> None:
-    from callflow.lab.chaos.report import harmed, summary
+def _show(verdict: Verdict, told: Evidence, out: Console, as_json: bool) -> None:
+    from callflow.lab.chaos.chaos_report import harmed, summary
 
     out.print(summary(verdict))
     if verdict.harmed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import signal
 from collections.abc import Callable
@@ -11,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from callflow.lab.demo.plan import Kill, Plan
+from callflow.lab.chaos.chaos_plan import DemoPlan, Kill
 
 if TYPE_CHECKING:
     from rich.live import Live
 
     from callflow.call.record import CallRecord
-    from callflow.lab.demo.show import Show
+    from callflow.lab.chaos.demo_report import DemoScreen
 
-_PLAN = Plan()
+_PLAN = DemoPlan()
 
 
 def demo(
@@ -56,28 +55,28 @@ def demo(
     from rich.live import Live
 
     from callflow import bootstrap
-    from callflow.lab.demo.run import Watcher, run
-    from callflow.lab.demo.show import summary
+    from callflow.lab.chaos.demo_report import demo_summary
+    from callflow.lab.chaos.demo_run import DemoWatcher, run_demo
     from callflow.settings import load
 
     # A demo that is told to end ends its workers and its server first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    plan = Plan(calls, turns, kill, every, seed, workers, slots, pace, speed, backlog, logs)
+    plan = DemoPlan(calls, turns, kill, every, seed, workers, slots, pace, speed, backlog, logs)
     bootstrap.library()  # Workers would not start with a bad procedure, and say so in a log.
     screen = Console(stderr=as_json)
     if screen.is_terminal:
         with Live(console=screen, auto_refresh=False, vertical_overflow="ellipsis") as live:
-            verdict = run(plan, load(), Watcher(_draw_on(live), lambda _: None))
+            result = run_demo(plan, load(), DemoWatcher(_draw_on(live), lambda _: None))
     else:
-        verdict = run(plan, load(), Watcher(lambda *_: None, screen.print))
-    screen.print(summary(verdict, seed))
+        result = run_demo(plan, load(), DemoWatcher(lambda *_: None, screen.print))
+    screen.print(demo_summary(result, seed))
     if as_json:
-        print(json.dumps(dataclasses.asdict(verdict)))
-    raise typer.Exit(0 if verdict.good else 1)
+        print(json.dumps(result.as_dict()))
+    raise typer.Exit(0 if result.good else 1)
 
 
-def _draw_on(live: Live) -> Callable[[Show, dict[str, CallRecord], list[str]], None]:
-    def draw(show: Show, records: dict[str, CallRecord], workers: list[str]) -> None:
-        live.update(show.frame(records, workers), refresh=True)
+def _draw_on(live: Live) -> Callable[[DemoScreen, dict[str, CallRecord], list[str]], None]:
+    def draw(demo_screen: DemoScreen, records: dict[str, CallRecord], workers: list[str]) -> None:
+        live.update(demo_screen.frame(records, workers), refresh=True)
 
     return draw

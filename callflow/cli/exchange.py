@@ -50,7 +50,7 @@ def plan(settings: Settings, port: int) -> Exchange:
     public_url = settings.public_url or f"http://127.0.0.1:{port}"
     env[f"{PREFIX}PUBLIC_URL"] = public_url
     env[f"{PREFIX}SITES"] = str(
-        settings.sites or resources.files("callflow.lab.demo") / "sites.yaml"
+        settings.sites or resources.files("callflow.lab.chaos") / "demo_sites.yaml"
     )
     if settings.webhook_tokens or settings.unsigned:
         return Exchange(port, public_url, settings.twilio_account_sid, None, None, env)

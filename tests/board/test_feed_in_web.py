@@ -39,7 +39,7 @@ def web(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[tuple[StackProce
         "CALLFLOW_BOARD_URL": f"http://127.0.0.1:{port}",
         "CALLFLOW_USERS": str(users),
         "CALLFLOW_TWILIO_AUTH_TOKEN": "0123456789abcdef0123456789abcdef",
-        "CALLFLOW_SITES": str(resources.files("callflow.lab.demo") / "sites.yaml"),
+        "CALLFLOW_SITES": str(resources.files("callflow.lab.chaos") / "demo_sites.yaml"),
     }
     session_user = user.session_user("ana")
     token = new_token(session_user.key)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from callflow.celery import use_broker
-from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from tests.browser.conftest import Board, open_board

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until

@@ -175,7 +175,7 @@ def test_a_csv_file_says_the_same_as_a_yaml_file(written: Written) -> None:
 
 
 def test_the_sites_of_the_demo_are_right() -> None:
-    path = Path(str(files("callflow.lab.demo").joinpath("sites.yaml")))
+    path = Path(str(files("callflow.lab.chaos").joinpath("demo_sites.yaml")))
     assert check(path) == []
     sites = Sites.load(path)
     assert {site.language[:2] for site in sites} == {"en", "es", "zh"}

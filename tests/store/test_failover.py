@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from callflow.errors import StoreReadOnly, StoreUnavailable
-from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts

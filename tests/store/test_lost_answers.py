@@ -10,7 +10,7 @@ import pytest
 
 from callflow.call.disposition import Disposition
 from callflow.call.record import Alert
-from callflow.lab.chaos.endpoint import Endpoint
+from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts, source

@@ -1,0 +1,239 @@
+"""`callflow chaos` on the command line: what it refuses, and what its ends mean."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from callflow.cli import app
+from callflow.lab.chaos import chaos_run
+from callflow.lab.chaos.chaos_plan import Plan
+from callflow.lab.chaos.environment import RunFailed
+from callflow.lab.chaos.judge import judge
+from callflow.lab.chaos.run_evidence import Evidence
+from tests.chaos_lab.made_evidence import Talk, clean_call, run_of, strike
+
+KEYS = {
+    *("strikes", "per_kind", "lost", "repeated", "out_of_order", "silence_s", "takeover_s"),
+    *("promises", "seed", "replay"),
+}
+
+KEPT = run_of([clean_call()], strikes=[strike()])
+BROKEN = run_of([clean_call()], leaked=("callflow:x",))
+
+
+def chaos(*args: str) -> Result:
+    return CliRunner().invoke(app, ["chaos", *args])
+
+
+def words_of(ran: Result) -> str:
+    """What is said on stderr, without the frame around it."""
+    return " ".join(ran.stderr.replace("│", " ").split())
+
+
+@pytest.fixture(autouse=True)
+def _no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What should have been refused fails at once, and starts no servers."""
+
+    def began(*_: Any) -> Evidence:
+        raise AssertionError("a run was begun")
+
+    monkeypatch.setattr(chaos_run, "run", began)
+
+
+def test_an_unknown_strike_is_refused_with_those_that_are_known() -> None:
+    ran = chaos("--strikes", "worker-kill,earthquake")
+
+    assert ran.exit_code == 2
+    assert "there is no strike called earthquake" in words_of(ran)
+    assert "broker-freeze" in words_of(ran)
+
+
+@pytest.mark.parametrize("names", ["", ",", " , "])
+def test_a_run_without_strikes_is_refused(names: str) -> None:
+    ran = chaos("--strikes", names)
+
+    assert ran.exit_code == 2
+    assert "name one or more" in words_of(ran)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        *(("--calls", "0"), ("--seconds", "0"), ("--every", "-1"), ("--min-replicas", "2")),
+        *(("--seconds", "nan"), ("--seconds", "inf")),
+        *(("--every", "nan"), ("--every", "inf"), ("--every", "0")),
+    ],
+    ids=" ".join,
+)
+def test_what_makes_no_run_is_refused(args: tuple[str, ...]) -> None:
+    assert chaos(*args).exit_code == 2
+
+
+@pytest.mark.parametrize(("evidence", "code"), [(KEPT, 0), (BROKEN, 1)], ids=["kept", "broken"])
+def test_what_was_kept_is_judged_again(evidence: Evidence, code: int, tmp_path: Path) -> None:
+    kept, report = tmp_path / "kept.json", tmp_path / "report.html"
+    kept.write_text(evidence.to_json())
+
+    ran = chaos("--judge", str(kept), "--report", str(report), "--json")
+
+    assert ran.exit_code == code, ran.output
+    last = json.loads(ran.stdout.splitlines()[-1])
+    assert last.keys() >= KEYS
+    assert last == json.loads(judge(evidence).as_json())
+    assert report.read_text().lstrip().lower().startswith("<!doctype html")
+
+
+def test_without_json_the_last_line_is_for_people(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    kept.write_text(BROKEN.to_json())
+
+    ran = chaos("--judge", str(kept))
+
+    assert "callflow:x" in ran.stdout
+    assert "{" not in ran.stdout.splitlines()[-1]
+
+
+def test_a_run_is_kept_before_it_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chaos_run, "run", lambda plan, watcher: BROKEN)
+    kept = tmp_path / "kept.json"
+
+    ran = chaos("--testimony", str(kept), "--json")
+
+    assert ran.exit_code == 1
+    assert Evidence.from_json(kept.read_bytes()) == BROKEN
+
+
+@pytest.mark.parametrize("error", [RunFailed("no servers here"), ValueError("a mistake")])
+def test_a_machine_that_failed_does_not_say_that_a_promise_was_broken(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Evidence:
+        raise error
+
+    monkeypatch.setattr(chaos_run, "run", fail)
+
+    ran = chaos("--json")
+
+    assert ran.exit_code == 3
+    assert str(error) in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_ctrl_c_says_that_nothing_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> Evidence:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(chaos_run, "run", interrupted)
+
+    ran = chaos("--json")
+
+    assert ran.exit_code == 130
+    words = "interrupted: nothing was judged, and what was heard so far was dropped"
+    assert words in ran.stderr
+    assert ran.stdout == ""
+
+
+@pytest.mark.parametrize("talks", [(), (Talk(),)], ids=["no call", "no turn"])
+def test_where_nobody_spoke_nothing_was_tried(
+    talks: tuple[Talk, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chaos_run, "run", lambda plan, watcher: run_of(talks))
+
+    ran = chaos("--json")
+
+    assert ran.exit_code == 3
+    assert "nothing was tried: nobody said a word" in ran.stderr
+    assert json.loads(ran.stdout)["good"] is False
+
+
+def test_the_help_tells_that_a_run_lasts_longer_than_it_is_told_to() -> None:
+    assert "up to 40 s longer" in " ".join(chaos("--help").stdout.replace("│", " ").split())
+
+
+def test_where_nothing_was_struck_nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chaos_run, "run", lambda plan, watcher: run_of([clean_call()]))
+
+    ran = chaos("--strikes", "worker-kill", "--json")
+
+    assert ran.exit_code == 3
+    assert "nothing was tried: nothing was struck" in ran.stderr
+    assert "every promise was kept" not in ran.stderr
+    assert json.loads(ran.stdout)["good"] is False
+
+
+def test_what_broke_without_a_strike_is_broken_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        chaos_run, "run", lambda plan, watcher: run_of([clean_call()], leaked=("callflow:x",))
+    )
+
+    assert chaos("--json").exit_code == 1
+
+
+def test_kinds_that_were_asked_for_and_not_made_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = run_of([clean_call()], strikes=[strike()])
+    kinds = ("worker-kill", "web-kill", "failover")
+    told = replace(told, conditions=replace(told.conditions, kinds=kinds))
+    monkeypatch.setattr(chaos_run, "run", lambda plan, watcher: told)
+
+    ran = chaos("--json")
+
+    assert ran.exit_code == 0
+    assert "asked for, and not made: web-kill, failover" in ran.stderr
+    assert json.loads(ran.stdout)["not_made"] == ["web-kill", "failover"]
+
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_a_file_says_moves_no_cursor(as_json: bool, tmp_path: Path) -> None:
+    told = run_of([clean_call()], strikes=[strike()], fallen=(f"w1: {EVIL}",), leaked=(EVIL,))
+    kept = tmp_path / "kept.json"
+    command = f"callflow chaos --seed 1 {EVIL}"
+    kept.write_text(replace(told, conditions=replace(told.conditions, command=command)).to_json())
+
+    ran = chaos("--judge", str(kept), *(["--json"] if as_json else []))
+
+    assert ran.exit_code == 1
+    assert not set(EVIL) & set("\x1b\x07\x9b\u202e") & set(ran.output)
+    assert "owned" in ran.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rm -rf /", "callflow chaos; rm -rf /", "callflow chaos --seed $(id)", "callflow up"],
+)
+def test_no_command_of_others_is_offered_out_of_a_file(command: str, tmp_path: Path) -> None:
+    told = run_of([clean_call()], strikes=[strike()])
+    kept, report = tmp_path / "kept.json", tmp_path / "report.html"
+    kept.write_text(replace(told, conditions=replace(told.conditions, command=command)).to_json())
+
+    ran = chaos("--judge", str(kept), "--report", str(report))
+
+    assert ran.exit_code == 0
+    assert command not in ran.output + report.read_text()
+    assert "again:" not in ran.output
+
+
+def test_every_command_of_a_plan_is_offered_again() -> None:
+    for plan in (
+        Plan(),
+        Plan(seed=-3, seconds=1e5, strikes=("web-kill", "poison"), min_replicas=1),
+    ):
+        told = run_of([clean_call()], strikes=[strike()])
+        told = replace(told, conditions=replace(told.conditions, command=plan.command))
+        assert judge(told).replay == plan.command
+
+
+def test_the_help_tells_every_exit_code() -> None:
+    told = " ".join(chaos("--help").stdout.replace("│", " ").split())
+    assert "2 where what was asked for was refused, such as a file that is no testimony" in told
+    assert "nothing was tried (nobody spoke, or nothing was struck)" in told
