@@ -166,9 +166,9 @@ async def _looking(
     """The one reader of all calls, for boards and metrics."""
     staff = partial(WorkforceStatus.read, ReportStore(scripts), Leases(scripts, settings.timing))
     feed = Feed(BoardReader(CallWatcher(scripts.client), staff, sites.get))
-    gauging = metrics.Gauging(settings, sites, scripts.client, desk)
-    async with feed.running(), gauging.running(feed):
-        yield {"feed": feed, "gauging": gauging}
+    service = metrics.MetricsService(settings, sites, scripts.client, desk)
+    async with feed.running(), service.running(feed):
+        yield {"feed": feed, "metrics": service}
 
 
 def _asking(

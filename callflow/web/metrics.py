@@ -19,11 +19,14 @@ from starlette.responses import PlainTextResponse, Response
 
 from callflow.board.feed import Feed
 from callflow.errors import StoreError
-from callflow.metrics import lifts
-from callflow.metrics.lifts import untested
-from callflow.metrics.metrics import Metrics
-from callflow.metrics.survey import EVERY_S, Survey
-from callflow.metrics.teller import Teller
+from callflow.metrics.cloudwatch import CloudWatchWriter
+from callflow.metrics.collector import (
+    LIFTS_EVERY_S,
+    SURVEY_EVERY_S,
+    MetricsCollector,
+    Survey,
+    lifts_counter,
+)
 from callflow.records.failure import RecordsError
 from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
@@ -34,7 +37,7 @@ from callflow.web.desk import Desk
 
 log = logging.getLogger(__name__)
 
-TELL_EVERY_S: Final = 60.0
+WRITE_EVERY_S: Final = 60.0
 
 UNCONFIGURED: Final = (
     "there are no metrics here: set CALLFLOW_METRICS_TOKEN (such as `openssl rand -hex 32`) for "
@@ -43,7 +46,7 @@ UNCONFIGURED: Final = (
 FORBIDDEN: Final = "metrics are for who shows CALLFLOW_METRICS_TOKEN as bearer token\n"
 
 
-class Gauging:
+class MetricsService:
     """Keeps the metrics of this process going; one per process."""
 
     def __init__(self, settings: Settings, sites: Sites, client: Client, desk: Desk) -> None:
@@ -54,14 +57,14 @@ class Gauging:
         self._desk = desk
         keeping = settings.keeping
         self._survey = Survey(Scripts(client), settings.timing, keeps=keeping is not None)
-        self._teller = namespace and Teller(namespace, Minutes(client), _write)
-        self.metrics = Metrics(settings.timing, by_minute=namespace is not None)
+        self._writer = namespace and CloudWatchWriter(namespace, Minutes(client).take, _print_line)
+        self.metrics = MetricsCollector(settings.timing, by_minute=namespace is not None)
         self.wanted = self._token is not None or namespace is not None
         """False: nobody reads them, so nothing is to be counted."""
-        self._untested: Callable[[], int] | None = None
+        self._count_lifts: Callable[[], int] | None = None
         if self.wanted and keeping is not None:
             ids = tuple(site.id for site in sites)
-            self._untested = untested(keeping, ids, settings.test_call_hours)
+            self._count_lifts = lifts_counter(keeping, ids, settings.test_call_hours)
 
     @asynccontextmanager
     async def running(self, feed: Feed) -> AsyncIterator[None]:
@@ -73,14 +76,14 @@ class Gauging:
         feed.on_look(self.metrics.look)
         feed.on_lines(self.metrics.lines)
         rounds = [self._survey_on()]
-        if self._untested is not None:
-            rounds.append(self._untested_on(self._untested))
-        if self._teller:
-            rounds.append(self._tell_on(self._teller))
+        if self._count_lifts is not None:
+            rounds.append(self._count_lifts_on(self._count_lifts))
+        if self._writer:
+            rounds.append(self._write_on(self._writer))
         with feed.looking():
             tasks = [asyncio.create_task(one) for one in rounds]
             for task in tasks:
-                task.add_done_callback(_told)
+                task.add_done_callback(_log_failure)
             try:
                 yield
             finally:
@@ -92,24 +95,24 @@ class Gauging:
         while True:
             # Where the store is gone what was found before grows old, and is soon told no more.
             with suppress(StoreError):
-                self.metrics.surroundings(await self._desk.errand(self._survey.look))
-            await asyncio.sleep(EVERY_S)
+                self.metrics.set_surroundings(await self._desk.errand(self._survey.look))
+            await asyncio.sleep(SURVEY_EVERY_S)
 
-    async def _untested_on(self, count: Callable[[], int]) -> None:
+    async def _count_lifts_on(self, count: Callable[[], int]) -> None:
         while True:
             try:
-                self.metrics.untested(await self._desk.errand(count))
+                self.metrics.set_untested_lifts(await self._desk.errand(count))
             except RecordsError:
                 # `records_up` says so; calls wait for their records in the store meanwhile.
-                self.metrics.untested(None)
-            await asyncio.sleep(lifts.EVERY_S)
+                self.metrics.set_untested_lifts(None)
+            await asyncio.sleep(LIFTS_EVERY_S)
 
-    async def _tell_on(self, teller: Teller) -> None:
+    async def _write_on(self, writer: CloudWatchWriter) -> None:
         while True:
-            await asyncio.sleep(TELL_EVERY_S)
+            await asyncio.sleep(WRITE_EVERY_S)
             metrics = self.metrics
             closed, gauges, now_ms = metrics.take_closed(), metrics.gauges(), metrics.now_ms
-            await self._desk.errand(teller.tell, closed, gauges, now_ms)
+            await self._desk.errand(writer.write, closed, gauges, now_ms)
 
     def answer(self, authorization: str) -> Response:
         """What `/metrics` says to who shows this."""
@@ -125,16 +128,16 @@ class Gauging:
 
 async def endpoint(request: Request) -> Response:
     """GET /metrics."""
-    gauging: Gauging = request.state.gauging
-    return gauging.answer(request.headers.get("Authorization", ""))
+    service: MetricsService = request.state.metrics
+    return service.answer(request.headers.get("Authorization", ""))
 
 
-def _told(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     """No round ends by itself: by a mistake of ours, calls are answered all the same."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("some metrics are told no more", exc_info=error)
 
 
-def _write(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from callflow.errors import StoreUnavailable
-from callflow.metrics import emf
+from callflow.metrics import cloudwatch
 from callflow.metrics.catalogue import METRICS, Kind
-from callflow.metrics.tally import GRACE_MS, MINUTE_MS, Minute
-from callflow.metrics.teller import Teller
+from callflow.metrics.cloudwatch import CloudWatchWriter
+from callflow.metrics.counters import GRACE_MS, MINUTE_MS, Minute
 from callflow.store.minutes import Minutes
 from callflow.web import metrics as web_metrics
 from tests.exchange import open_exchange
@@ -56,7 +56,7 @@ def test_a_minute_of_real_turns_is_told_after_the_specification(parts: Parts) ->
     turn_at(parts, T + MINUTE_MS, 3)
     watched.look(now_ms=T + MINUTE_MS + GRACE_MS)
     (minute,) = watched.metrics.take_closed()
-    lines = list(emf.documents("lifts/callflow", minute, watched.metrics.gauges()))
+    lines = list(cloudwatch.documents("lifts/callflow", minute, watched.metrics.gauges()))
     told = values(lines)
     assert checked(lines[0])[0].Timestamp == T
     assert checked(lines[0])[0].CloudWatchMetrics[0].Namespace == "lifts/callflow"
@@ -80,7 +80,7 @@ def test_every_metric_can_be_told(parts: Parts) -> None:
                 minute.times_s[one.name, value] = [0.5]
             else:
                 gauges[one.name, value] = 1.0
-    told = values(list(emf.documents("n", minute, gauges)))
+    told = values(list(cloudwatch.documents("n", minute, gauges)))
     names = {f"callflow_{one.name}" for one in METRICS if one.known or one.label is None}
     assert {key.partition("/")[0] for key in told} == names
 
@@ -88,7 +88,7 @@ def test_every_metric_can_be_told(parts: Parts) -> None:
 def test_of_very_many_values_so_many_are_told_as_are_allowed() -> None:
     minute = Minute(1)
     minute.times_s["turn_seconds", ""] = [n / 1000 for n in range(10_000)]
-    told = values(list(emf.documents("n", minute, {})))["callflow_turn_seconds"]
+    told = values(list(cloudwatch.documents("n", minute, {})))["callflow_turn_seconds"]
     assert isinstance(told, list)
     assert len(told) == 100
     assert (told[0], told[-1]) == (0.0, 9.999)
@@ -98,7 +98,7 @@ def test_of_very_many_values_so_many_are_told_as_are_allowed() -> None:
 def test_two_processes_tell_each_minute_once_and_the_same(parts: Parts) -> None:
     lines: list[str] = []
     both = [Watched(parts, by_minute=True, now_ms=T - 1_000) for _ in range(2)]
-    tellers = [Teller("n", Minutes(parts.client), lines.append) for _ in both]
+    tellers = [CloudWatchWriter("n", Minutes(parts.client).take, lines.append) for _ in both]
     parts.store.open(SID, now_ms=T + 1)
     for number in range(1, 4):
         at = T + (number - 1) * MINUTE_MS
@@ -110,7 +110,7 @@ def test_two_processes_tell_each_minute_once_and_the_same(parts: Parts) -> None:
             one.look(now_ms=closed_ms)
             closed = one.metrics.take_closed()
             assert [each.number for each in closed] == [at // MINUTE_MS]
-            told.append(teller.tell(closed, one.metrics.gauges(), closed_ms))
+            told.append(teller.write(closed, one.metrics.gauges(), closed_ms))
         assert told == [1, 0]
     answered = [
         root["callflow_turns_answered"]
@@ -151,13 +151,13 @@ class _Away(Minutes):
 def test_while_the_store_is_gone_that_is_told_and_the_minutes_are_kept(parts: Parts) -> None:
     lines: list[str] = []
     minutes = _Away(parts.client)
-    teller = Teller("n", minutes, lines.append)
-    assert teller.tell([Minute(1)], {}, T) == 0
-    assert teller.tell([Minute(2)], {}, T) == 0
+    teller = CloudWatchWriter("n", minutes.take, lines.append)
+    assert teller.write([Minute(1)], {}, T) == 0
+    assert teller.write([Minute(2)], {}, T) == 0
     assert [values([line]) for line in lines] == [{"callflow_store_up": 0.0}] * 2
     lines.clear()
     minutes.away = False
-    assert teller.tell([Minute(3)], {("store_up", ""): 1.0}, T) == 3
+    assert teller.write([Minute(3)], {("store_up", ""): 1.0}, T) == 3
     # How things stand is known of now alone.
     assert sum("callflow_store_up" in line for line in lines) == 1
 
@@ -169,9 +169,9 @@ def test_a_web_process_writes_it_to_its_standard_output(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(web_metrics, "TELL_EVERY_S", 0.05)
-    monkeypatch.setattr("callflow.metrics.tally.MINUTE_MS", 500)
-    monkeypatch.setattr("callflow.metrics.tally.GRACE_MS", 300)
+    monkeypatch.setattr(web_metrics, "WRITE_EVERY_S", 0.05)
+    monkeypatch.setattr("callflow.metrics.counters.MINUTE_MS", 500)
+    monkeypatch.setattr("callflow.metrics.counters.GRACE_MS", 300)
     written = ""
 
     def found() -> bool:

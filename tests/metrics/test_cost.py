@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from callflow.metrics.metrics import Metrics
+from callflow.metrics.collector import MetricsCollector
 from callflow.store.reader import FROM_THE_START, CallWatcher
 from tests.parts import TIMING, Parts
 from tests.store.turns import whole_turn
@@ -22,7 +22,7 @@ def test_a_thousand_calls_cost_a_few_milliseconds(
     sids = [f"CA{number:032}" for number in range(CALLS)]
     for sid in sids:
         parts.store.open(sid)
-    watching, metrics = CallWatcher(parts.client), Metrics(TIMING, by_minute=True)
+    watching, metrics = CallWatcher(parts.client), MetricsCollector(TIMING, by_minute=True)
     metrics.look(watching.look())
     for sid in sids:
         whole_turn(parts, sid, 1)

@@ -114,7 +114,7 @@ def test_prometheus_finds_no_fault_with_what_it_reads(measured: Exchange) -> Non
 def test_while_the_store_is_gone_the_metrics_say_so(
     own_server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callflow.metrics.metrics.STALE_S", 1.5)
+    monkeypatch.setattr("callflow.metrics.collector.STALE_S", 1.5)
     use_broker(own_server.url)
     with connect(own_server.url) as client:
         with open_exchange(Parts(client), own_server.url, tmp_path, metrics_token=TOKEN) as running:

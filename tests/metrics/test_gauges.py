@@ -8,9 +8,13 @@ from pathlib import Path
 from callflow.celery import TURNS, WATCHDOG, use_broker, wake
 from callflow.health.deployment_checks import UNDERSTUDY
 from callflow.health.worker_reports import Phase, ReportStore, WorkerReport, WorkerReports
-from callflow.metrics.lifts import untested
-from callflow.metrics.metrics import STALE_S, Metrics
-from callflow.metrics.survey import Surroundings, Survey
+from callflow.metrics.collector import (
+    STALE_S,
+    MetricsCollector,
+    Surroundings,
+    Survey,
+    lifts_counter,
+)
 from callflow.records.keeping import Keeping
 from callflow.redis.scripts import Scripts
 from callflow.store.reader import CallWatcher
@@ -46,7 +50,7 @@ def test_danger_that_nobody_has_understood_yet_counts_as_p1(parts: Parts, watche
 
 
 def test_calls_that_cannot_be_seen_are_told_of(parts: Parts) -> None:
-    metrics = Metrics(TIMING)
+    metrics = MetricsCollector(TIMING)
     look = CallWatcher(parts.client).look()
     metrics.look(dataclasses.replace(look, hidden=3, blind=frozenset({1, 2})))
     assert metrics.gauges()["active_calls", ""] == 3
@@ -55,13 +59,13 @@ def test_calls_that_cannot_be_seen_are_told_of(parts: Parts) -> None:
 
 def test_what_is_old_is_not_told_as_if_it_were_of_now(parts: Parts) -> None:
     at = 100.0
-    metrics = Metrics(TIMING, monotonic=lambda: at)
+    metrics = MetricsCollector(TIMING, monotonic=lambda: at)
     parts.intake.open(SID)
     before = numbers(metrics.exposition()[0].decode())
     assert before["callflow_store_up"] == 0
     assert "callflow_active_calls" not in before
     metrics.look(CallWatcher(parts.client).look())
-    metrics.surroundings(Surroundings({TURNS: 3}, WorkerReports(0, ()), None))
+    metrics.set_surroundings(Surroundings({TURNS: 3}, WorkerReports(0, ()), None))
     fresh = numbers(metrics.exposition()[0].decode())
     assert fresh["callflow_store_up"] == 1
     assert fresh["callflow_active_calls"] == 1
@@ -95,7 +99,7 @@ def test_workers_and_queues_are_told(parts: Parts, watched: Watched) -> None:
     found = Survey(Scripts(parts.client), TIMING).look()
     for node in ("w1@here", "w2@here", "w3@here"):
         vitals.forget(node)
-    watched.metrics.surroundings(found)
+    watched.metrics.set_surroundings(found)
     told = watched.now()
     assert told['callflow_workers{phase="working"}'] == 1
     assert told['callflow_workers{phase="draining"}'] == 1
@@ -117,7 +121,7 @@ def test_a_broker_that_is_gone_is_told_of_and_its_queues_are_not(
         found = Survey(Scripts(parts.client), TIMING).look()
     finally:
         use_broker(redis_url)
-    watched.metrics.surroundings(found)
+    watched.metrics.set_surroundings(found)
     told = watched.now()
     assert told["callflow_broker_up"] == 0
     assert not any(name.startswith("callflow_queue_depth") for name in told)
@@ -125,12 +129,12 @@ def test_a_broker_that_is_gone_is_told_of_and_its_queues_are_not(
 
 def test_while_nobody_sweeps_the_age_of_the_last_sweep_grows() -> None:
     at = 100.0
-    metrics = Metrics(TIMING, monotonic=lambda: at)
-    metrics.surroundings(Surroundings({}, WorkerReports(0, ()), ("watchdog@here", 200)))
+    metrics = MetricsCollector(TIMING, monotonic=lambda: at)
+    metrics.set_surroundings(Surroundings({}, WorkerReports(0, ()), ("watchdog@here", 200)))
     at += 1
     assert round(metrics.gauges()["last_sweep_age_seconds", ""], 3) == 1.2
     assert metrics.gauges()["sweeps_by_understudy", ""] == 0
-    metrics.surroundings(Surroundings({}, WorkerReports(0, ()), None))
+    metrics.set_surroundings(Surroundings({}, WorkerReports(0, ()), None))
     at += 20
     assert round(metrics.gauges()["last_sweep_age_seconds", ""], 3) == 21.2
 
@@ -140,7 +144,7 @@ def test_complete_calls_that_wait_for_their_record_are_told_of(
 ) -> None:
     found = Survey(Scripts(parts.client), TIMING, keeps=True).look()
     assert found.unarchived == (0, 0)
-    watched.metrics.surroundings(dataclasses.replace(found, unarchived=(3, 61_000)))
+    watched.metrics.set_surroundings(dataclasses.replace(found, unarchived=(3, 61_000)))
     told = watched.now()
     assert told["callflow_unarchived_calls"] == 3
     assert told["callflow_oldest_unarchived_seconds"] == 61
@@ -152,10 +156,10 @@ def test_lifts_without_a_test_call_are_counted_by_the_lasting_records(
 ) -> None:
     assert not any("lifts" in name or "records_up" in name for name in watched.now())
     url = f"sqlite:///{tmp_path}/records.db"
-    count = untested(Keeping(url), ["tower", "mill"], 72)
-    watched.metrics.untested(count())
+    count = lifts_counter(Keeping(url), ["tower", "mill"], 72)
+    watched.metrics.set_untested_lifts(count())
     assert watched.now()["callflow_lifts_without_test_call"] == 2
     assert watched.now()["callflow_records_up"] == 1
-    watched.metrics.untested(None)
+    watched.metrics.set_untested_lifts(None)
     assert watched.now()["callflow_records_up"] == 0
     assert "callflow_lifts_without_test_call" not in watched.now()

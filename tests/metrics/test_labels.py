@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from callflow.metrics.catalogue import BY_NAME, METRICS, MOST_VALUES, OTHER, Kind, label_value
-from callflow.metrics.tally import Tally
+from callflow.metrics.counters import Counters
 from callflow.responder.guard.lexicon import LANGUAGES
 from tests.metrics.watched import Watched, numbers
 from tests.parts import SID, Parts
@@ -59,9 +59,9 @@ def test_no_text_makes_a_label_of_two_words_or_of_a_number(text: str) -> None:
 
 def test_reasons_without_an_end_make_no_series_without_an_end() -> None:
     registry = CollectorRegistry()
-    tally = Tally(registry)
+    counters = Counters(registry)
     for number in range(200):
-        tally.count("transfers", 0, f"reason{number}")
+        counters.count("transfers", 0, f"reason{number}")
     known = next(one for one in METRICS if one.name == "transfers").known
     found = [
         sample

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from callflow.metrics.metrics import Metrics
+from callflow.metrics.collector import MetricsCollector
 from callflow.store.reader import FROM_THE_START, CallWatcher
 from tests.parts import Parts
 
@@ -22,7 +22,7 @@ class Watched:
     _read: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.metrics = Metrics(self.parts.timing, by_minute=self.by_minute)
+        self.metrics = MetricsCollector(self.parts.timing, by_minute=self.by_minute)
         self._watching = CallWatcher(self.parts.client)
         self.look(now_ms=self.now_ms)
 

@@ -1,34 +1,118 @@
-"""All numbers of this process, put together when they are asked for. Asking costs no round trip."""
+"""Collects the metrics of a web process: counters as they grow, gauges when they are asked for.
+
+Asking costs no round trip: what surrounds the calls (workers, sweeps, queues, lifts that made no
+test call) is asked for beside the looks at the calls, by `Survey` and `lifts_counter`.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 from callflow.call.deadline import Timing
 from callflow.call.history import JournalEntry
 from callflow.call.state import CallState
 from callflow.call.words import waiting_since, word
-from callflow.metrics.calls import CallMetrics
-from callflow.metrics.catalogue import BY_NAME, METRICS, STATES, UNKNOWN, URGENCIES, WORDS, Kind
-from callflow.metrics.survey import Surroundings
-from callflow.metrics.tally import Key, Minute, Tally
+from callflow.celery import CALLS, waiting
+from callflow.health.deployment_checks import UNDERSTUDY
+from callflow.health.worker_checks import Workforce
+from callflow.health.worker_reports import ReportStore, WorkerReports
+from callflow.metrics.catalogue import (
+    BY_NAME,
+    METRICS,
+    PHASES,
+    SILENT,
+    STATES,
+    UNKNOWN,
+    URGENCIES,
+    WORDS,
+    Kind,
+)
+from callflow.metrics.counters import CallCounts, Counters, Key, Minute
+from callflow.records.keeping import Keeping
+from callflow.records.ledger import ledger
+from callflow.redis.scripts import Scripts
+from callflow.store.leases import Leases
 from callflow.store.reader import CallsOverview, CallSummary
+from callflow.store.unarchived import Unarchived
 
 STALE_S: Final = 10.0
 """What is known of the calls is told for so long after it was read: an old number that looks like
 one of now is worse than none."""
 
+SURVEY_EVERY_S: Final = 2.0
+"""How often it is asked for; workers speak once a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What was found at one moment. `queues`: None where the broker could not be asked; `swept`: by
+    whom and how many ms ago, None where that is more than a second ago; `unarchived`: how many
+    complete calls wait to be archived, and since how many ms the first, None where no records are
+    kept."""
+
+    queues: Mapping[str, int] | None
+    reported: WorkerReports
+    swept: tuple[str, int] | None
+    unarchived: tuple[int, int] | None = None
+
+
+class Survey:
+    """Asks the store and the broker; blocking, a few round trips. `keeps`: records are kept."""
+
+    def __init__(self, scripts: Scripts, timing: Timing, *, keeps: bool = False) -> None:
+        self._unarchived = Unarchived(scripts, timing.completed_ttl_ms) if keeps else None
+        self._reports = ReportStore(scripts)
+        self._leases = Leases(scripts, timing)
+
+    def look(self) -> Surroundings:
+        """What there is now. Raises StoreError; without the broker there are no queues."""
+        found = None if self._unarchived is None else self._unarchived.look(1)
+        return Surroundings(
+            waiting(),
+            self._reports.read(),
+            self._leases.last_sweep(),
+            None if found is None else (found.count, found.oldest_ms),
+        )
+
+
+LIFTS_EVERY_S: Final = 60.0
+"""How often the records are asked; what they tell changes by the hour."""
+
+RECORDS_WITHIN_S: Final = 10.0
+
+
+def lifts_counter(keeping: Keeping, sites: Sequence[str], hours: int) -> Callable[[], int]:
+    """What counts those of `sites` without a good test call in the last `hours`, each time that it
+    is called; it asks the database, and raises RecordsUnavailable.
+
+    Raises DriverMissing where the libraries of `callflow[records]` are not installed.
+    """
+    # Without CALLFLOW_RECORDS_URL a web process needs no library for databases.
+    from callflow.records.records import Records
+
+    records = Records.open(keeping.url, keeping.key, longest_s=RECORDS_WITHIN_S)
+
+    def count() -> int:
+        last = records.last_tests()
+        now_ms = time.time_ns() // 1_000_000
+        return sum(one.overdue for one in ledger(sites, last, now_ms, hours))
+
+    return count
+
+
 Gauges = dict[Key, float]
 
 
-class Metrics(Collector):
+class MetricsCollector(Collector):
     """The metrics of one web process. Fed and asked from its event loop alone."""
 
     def __init__(
@@ -40,8 +124,10 @@ class Metrics(Collector):
     ) -> None:
         """`by_minute`: CloudWatch is told as well."""
         self._registry = CollectorRegistry()
-        self._tally = Tally(self._registry, by_minute=by_minute)
-        self._calls = CallMetrics(self._tally, owed_ms=timing.owed_ms, overdue_ms=timing.overdue_ms)
+        self._counters = Counters(self._registry, by_minute=by_minute)
+        self._calls = CallCounts(
+            self._counters, owed_ms=timing.owed_ms, overdue_ms=timing.overdue_ms
+        )
         self._overdue_ms = timing.overdue_ms
         self._monotonic = monotonic
         self._began = monotonic()
@@ -63,13 +149,13 @@ class Metrics(Collector):
         """New lines of the journal of one call, each once."""
         self._calls.lines(call_sid, sight, entries)
 
-    def surroundings(self, found: Surroundings) -> None:
+    def set_surroundings(self, found: Surroundings) -> None:
         """What was just found of workers, sweeps and queues."""
         self._around, self._surveyed_at = found, self._monotonic()
         if found.swept is not None:
             self._swept_at = self._surveyed_at - found.swept[1] / 1000
 
-    def untested(self, lifts: int | None) -> None:
+    def set_untested_lifts(self, lifts: int | None) -> None:
         """How many lifts have made no good test call in time; None: the records cannot be asked."""
         self._untested, self._keeps_records = lifts, True
 
@@ -79,7 +165,7 @@ class Metrics(Collector):
 
     def take_closed(self) -> list[Minute]:
         """The minutes that are over and were not given out before."""
-        return [] if self._look is None else self._tally.take_closed(self.now_ms)
+        return [] if self._look is None else self._counters.take_closed(self.now_ms)
 
     @property
     def now_ms(self) -> int:
@@ -92,7 +178,7 @@ class Metrics(Collector):
     def _age_s(self) -> float:
         return self._monotonic() - self._looked_at
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[MetricFamily]:
         """The gauges, for the registry."""
         families: dict[str, GaugeMetricFamily] = {}
         for (name, value), number in self.gauges().items():
@@ -104,7 +190,7 @@ class Metrics(Collector):
             family.add_metric([value] if one.label else [], number)
         yield from families.values()
 
-    def describe(self) -> Iterator[Metric]:
+    def describe(self) -> Iterator[MetricFamily]:
         """Their names, so that the registry refuses another metric of the same."""
         for one in METRICS:
             if one.kind is Kind.GAUGE:
@@ -120,13 +206,13 @@ class Metrics(Collector):
             ("last_sweep_age_seconds", ""): self._monotonic() - self._swept_at,
         }
         if self._look is not None and fresh:
-            _of_calls(found, self._look, self.now_ms, self._overdue_ms)
+            _add_calls(found, self._look, self.now_ms, self._overdue_ms)
             wanting = [sight.call_sid for sight in self._look.calls if _wants_human(sight)]
             since = min(self._calls.awaited_since(wanting), default=self.now_ms)
             found["humans_awaited", ""] = len(wanting)
             found["longest_human_awaited_seconds", ""] = max(0, self.now_ms - since) / 1000
         if self._around is not None and self._monotonic() - self._surveyed_at <= STALE_S:
-            _of_surroundings(found, self._around)
+            _add_surroundings(found, self._around)
         if self._keeps_records:
             found["records_up", ""] = float(self._untested is not None)
         if self._untested is not None:
@@ -134,14 +220,9 @@ class Metrics(Collector):
         return found
 
 
-def _of_calls(found: Gauges, look: CallsOverview, now_ms: int, overdue_ms: int) -> None:
-    for name, values in (
-        ("calls", WORDS),
-        ("calls_by_state", STATES),
-        ("calls_by_urgency", URGENCIES),
-    ):
-        for value in values:
-            found[name, value] = 0
+def _add_calls(found: Gauges, look: CallsOverview, now_ms: int, overdue_ms: int) -> None:
+    by = (("calls", WORDS), ("calls_by_state", STATES), ("calls_by_urgency", URGENCIES))
+    found.update({(name, value): 0 for name, values in by for value in values})
     owed, oldest, overdue, active = 0, now_ms, 0, look.hidden
     for sight in look.calls:
         if sight.call_state is CallState.COMPLETE:
@@ -162,16 +243,18 @@ def _of_calls(found: Gauges, look: CallsOverview, now_ms: int, overdue_ms: int) 
     found["beats_overdue", ""] = overdue
 
 
-def _of_surroundings(found: Gauges, around: Surroundings) -> None:
+def _add_surroundings(found: Gauges, around: Surroundings) -> None:
+    reported, workforce = around.reported, Workforce(around.reported, {}, CALLS, {})
     found["broker_up", ""] = float(around.queues is not None)
     for queue, depth in (around.queues or {}).items():
         found["queue_depth", queue] = depth
-    for phase, count in around.phases.items():
-        found["workers", phase] = count
-    slots, busy = around.slots
-    found["worker_slots", ""] = slots
-    found["worker_slots_busy", ""] = busy
-    found["sweeps_by_understudy", ""] = float(around.by_understudy)
+    found.update({("workers", phase): 0 for phase in PHASES})
+    for one in reported.reports:
+        found["workers", SILENT if reported.silent_ms(one) else str(one.phase)] += 1
+    found["worker_slots", ""] = workforce.slots
+    found["worker_slots_busy", ""] = workforce.busy
+    understudy = around.swept is not None and around.swept[0].endswith(UNDERSTUDY)
+    found["sweeps_by_understudy", ""] = float(understudy)
     if around.unarchived is not None:
         count, oldest_ms = around.unarchived
         found["unarchived_calls", ""] = count

@@ -1,4 +1,8 @@
-"""CloudWatch's Embedded Metric Format: a minute of metrics as lines of JSON. Pure.
+"""Writes metrics for CloudWatch, minute by minute, in its Embedded Metric Format.
+
+All web processes have the same numbers, so two that wrote them would double what is added up. The
+right to write a minute is claimed in the store, minute by minute: a process that dies costs no more
+than the one that it was about to write.
 
 Source: Amazon CloudWatch user guide, "Specification: Embedded metric format". A document has at
 most 100 metrics, a metric at most 100 values, and a document at most 1 MB. Each label value needs a
@@ -11,11 +15,12 @@ did not occur nothing is told: each one would be paid for.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from callflow.errors import StoreError
 from callflow.metrics.catalogue import BY_NAME, METRICS, PREFIX, Kind
-from callflow.metrics.tally import MINUTE_MS, Key, Minute
+from callflow.metrics.counters import KEPT_MINUTES, MINUTE_MS, Key, Minute
 
 MOST_VALUES: Final = 100
 
@@ -68,3 +73,41 @@ def _thinned(times_s: Sequence[float]) -> list[float]:
     ranked = sorted(times_s)
     last = len(ranked) - 1
     return [ranked[round(n * last / (MOST_VALUES - 1))] for n in range(MOST_VALUES)]
+
+
+class CloudWatchWriter:
+    """Writes minutes. Blocking; not for several threads at once."""
+
+    def __init__(
+        self, namespace: str, claim: Callable[[int], bool], write: Callable[[str], None]
+    ) -> None:
+        """`claim` is True for the one process that is to write the minute of this number, however
+        often it asks, and raises StoreError. `write` gets whole lines, without their ends."""
+        self._namespace = namespace
+        self._claim = claim
+        self._write = write
+        self._waiting: list[Minute] = []
+
+    def write(self, closed: Sequence[Minute], gauges: Mapping[Key, float], now_ms: int) -> int:
+        """Write what has `closed`, if nobody else has; how many minutes were written.
+
+        While the store is gone nobody can say who writes: every process says that it is gone, and
+        keeps its minutes.
+        """
+        self._waiting = [*self._waiting, *closed][-KEPT_MINUTES:]
+        written = 0
+        while self._waiting:
+            minute = self._waiting[0]
+            try:
+                ours = self._claim(minute.number)
+            except StoreError:
+                self._write(unreachable(self._namespace, now_ms))
+                break
+            self._waiting.pop(0)
+            if ours:
+                # How things stand is known of now alone.
+                standing = {} if self._waiting else gauges
+                for line in documents(self._namespace, minute, standing):
+                    self._write(line)
+                written += 1
+        return written
