@@ -1,4 +1,4 @@
-"""`callflow calls` shows what the records say."""
+"""`callflow calls` shows what the records say, and people act in calls as on the board."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from callflow.call.record import CallRecord
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.store.outcome import Claimed, Lease
 from tests.cli.running import Cli, store_at
+from tests.parts import SID, Parts
+from tests.rest_api import rest_api
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.leaves_live_calls
@@ -43,10 +45,8 @@ def test_the_list_for_programs_is_an_array_of_whole_records(cli: Cli, redis_url:
     records = {each["call_sid"]: each for each in cli.run("calls", "ls", "--json").json}
     assert records.keys() == {"CA1", "CA2"}
     assert CallRecord.model_validate(records["CA1"]).site == "Lift 4"
-
-
-def test_no_calls_are_an_empty_array(cli: Cli, redis_url: str) -> None:
-    cli.set("CALLFLOW_REDIS_URL", redis_url)
+    for sid in records:
+        store_at(redis_url).end(sid, "hung_up")
     assert cli.run("calls", "ls", "--json").json == []
 
 
@@ -110,16 +110,13 @@ def test_what_was_said_cannot_move_the_readers_cursor(cli: Cli, redis_url: str) 
     assert "Lift [red]" in shown
 
 
-def test_an_unknown_call_is_said_to_be_unknown(cli: Cli, redis_url: str) -> None:
+def test_a_call_that_is_unknown_or_none_is_said_to_be(cli: Cli, redis_url: str) -> None:
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     cli.run("calls", "show", "CA404").failed_with("call CA404 is unknown")
-
-
-def test_a_call_sid_that_is_none_is_refused(cli: Cli, redis_url: str) -> None:
-    cli.set("CALLFLOW_REDIS_URL", redis_url)
     cli.run("calls", "show", "CA{1}\n").failed_with("has no valid CallSid")
 
 
+@pytest.mark.stack
 def test_each_change_is_told_once_to_programs_that_watch(cli: Cli, redis_url: str) -> None:
     lease = claimed(redis_url, "CA1")
     cli.set("CALLFLOW_REDIS_URL", redis_url)
@@ -138,6 +135,7 @@ def test_each_change_is_told_once_to_programs_that_watch(cli: Cli, redis_url: st
     assert [each["last_words"] for each in told] == ["help", "I am here", "I am here"]
 
 
+@pytest.mark.stack
 def test_watching_outlives_the_server(cli: Cli, own_server: EmbeddedServer) -> None:
     claimed(own_server.url, "CA1")
     cli.set("CALLFLOW_REDIS_URL", own_server.url)
@@ -153,3 +151,58 @@ def test_watching_outlives_the_server(cli: Cli, own_server: EmbeddedServer) -> N
     assert "ended" in watching.stdout.readline().decode()
     watching.kill()
     watching.communicate()
+
+
+SECRET = "the boy is called Tim"
+
+
+@pytest.fixture
+def open_call(cli: Cli, redis_url: str, parts: Parts) -> Parts:
+    """A call that a person acts in."""
+    cli.set("CALLFLOW_REDIS_URL", redis_url)
+    store_at(redis_url).open(SID)
+    return parts
+
+
+def test_a_note_is_kept_shown_and_once(cli: Cli, open_call: Parts) -> None:
+    for done in (True, False):
+        ran = cli.run("calls", "note", SID, SECRET, "--by", "ana", "--request", "r1", "--json")
+        assert ran.json == {"call_sid": SID, "done": done}
+    assert [(note.by, note.text) for note in open_call.record().notes] == [("ana", SECRET)]
+    shown = cli.run("calls", "show", SID, "--journal").out
+    assert f"ana: {SECRET}" in shown
+    assert "by ana" in shown
+    cli.run("calls", "note", SID, " ").failed_with("was given no note")
+
+
+def test_an_urgency_is_set_with_a_reason_where_one_is_needed(cli: Cli, open_call: Parts) -> None:
+    assert cli.run("calls", "urgency", SID, "P2", "--by", "ana").out.strip() == "P2"
+    assert open_call.record().urgency == "P2"
+    assert cli.run("calls", "urgency", SID, "P9").code == 2
+    cli.run("calls", "urgency", "CA2", "P1").failed_with("is unknown")
+
+
+def test_a_call_is_ended_and_its_line_closed(cli: Cli, open_call: Parts) -> None:
+    cli.run("calls", "end", SID, "bored").failed_with("is no disposition")
+    open_call.store.desk_work.urge(SID, "P2", "ana", request="u")
+    cli.run("calls", "end", SID, "released").failed_with("may still be trapped")
+    with rest_api() as api:
+        cli.set("CALLFLOW_TWILIO_ACCOUNT_SID", "AC" + "0" * 32)
+        cli.set("CALLFLOW_TWILIO_AUTH_TOKEN", "token")
+        cli.set("CALLFLOW_TWILIO_API_URL", api.url)
+        ran = cli.run("calls", "end", SID, "released", "--confirm", "--by", "bo", "--json")
+        assert ran.json == {"call_sid": SID, "done": True, "closed": True}
+        assert (api.asked[-1].leg, api.asked[-1].fields) == (SID, {"Status": "completed"})
+    record = open_call.record()
+    assert record.disposition is not None
+    assert (record.outcome, record.disposition.by) == ("released", "bo")
+    cli.run("calls", "end", SID, "test", "--confirm").failed_with("is complete")
+
+
+def test_without_a_carrier_it_is_said_that_the_line_is_not_closed_yet(
+    cli: Cli, open_call: Parts
+) -> None:
+    ran = cli.run("calls", "end", SID, "test")
+    assert ran.code == 0
+    assert "ended: test" in ran.out
+    assert "its next request closes it" in ran.out

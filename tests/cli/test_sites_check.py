@@ -74,16 +74,16 @@ WARNINGS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "warning"), WARNINGS)
-def test_a_warning_is_told_and_fails_nothing(cli: Cli, file: Path, text: str, warning: str) -> None:
-    file.write_text(text)
-    ran = cli.run("sites", "check", str(file))
-    assert ran.code == 0
-    assert warning in ran.err
-    assert "all right" in ran.out
-    ran = cli.run("sites", "check", str(file), "--json")
-    assert (ran.code, ran.err, ran.json["ok"]) == (0, "", True)
-    assert any(told.startswith(warning) for told in ran.json["warnings"])
+def test_a_warning_is_told_and_fails_nothing(cli: Cli, file: Path) -> None:
+    for text, warning in WARNINGS:
+        file.write_text(text)
+        ran = cli.run("sites", "check", str(file))
+        assert ran.code == 0
+        assert warning in ran.err
+        assert "all right" in ran.out
+        ran = cli.run("sites", "check", str(file), "--json")
+        assert (ran.code, ran.err, ran.json["ok"]) == (0, "", True)
+        assert any(told.startswith(warning) for told in ran.json["warnings"])
 
 
 def test_a_first_ring_of_45_seconds_is_no_warning(cli: Cli, file: Path) -> None:
@@ -113,13 +113,3 @@ def test_what_stands_in_a_file_cannot_move_the_cursor(cli: Cli, file: Path) -> N
 
 def test_without_a_file_it_says_how_it_is_used(cli: Cli) -> None:
     assert cli.run("sites", "check").code == 2
-
-
-def test_a_real_process_ends_with_the_same_codes(cli: Cli, file: Path) -> None:
-    file.write_text(RIGHT)
-    assert cli.finish(cli.start("sites", "check", str(file))).code == 0
-    file.write_text("sites: [")
-    ran = cli.finish(cli.start("sites", "check", str(file)))
-    assert ran.code == 1
-    assert ran.out.startswith(f"{file}:1: is no YAML")
-    assert "Traceback" not in ran.err
