@@ -25,8 +25,8 @@ from callflow.redis.scripts import Scripts
 from callflow.store.unarchived import Settled, Unarchived, WholeCall
 
 if TYPE_CHECKING:
-    from callflow.records.complete import Complete
-    from callflow.records.records import Records
+    from callflow.records.completed_call import CompletedCall
+    from callflow.records.record_store import RecordStore
 
 BATCH = 20
 """Calls that are read together: of the longest, some megabytes."""
@@ -78,7 +78,7 @@ class Archive:
     """What a round needs. `answered_by`: callflow's own version, and the models, by name."""
 
     unarchived: Unarchived
-    records: Records
+    records: RecordStore
     answered_by: Mapping[str, str | None]
     keep_days: int | None = None
 
@@ -135,10 +135,10 @@ class Archive:
         return [whole.call_sid]
 
     def _keep(self, whole: WholeCall) -> str:
-        from callflow.records.records import Kept
+        from callflow.records.record_store import KeepResult
 
         word = self.records.keep(self._complete(whole))
-        if word is Kept.ERASED:
+        if word is KeepResult.ERASED:
             # Somebody has erased it since it was read: nothing of it may stay until its keys end.
             self.unarchived.forget(whole.call_sid)
             return word
@@ -146,14 +146,14 @@ class Archive:
         self.unarchived.settle(whole.call_sid, whole.through)
         return word
 
-    def _complete(self, whole: WholeCall) -> Complete:
-        from callflow.records.complete import Complete
+    def _complete(self, whole: WholeCall) -> CompletedCall:
+        from callflow.records.completed_call import CompletedCall
 
         fields = whole.fields()
         chunks = fields.get("retrieved_sop_chunks") or ()
         procedures = {chunk["sop"]: chunk["version"] for chunk in chunks}
         versions: dict[str, Any] = {**self.answered_by, "procedures": procedures}
-        return Complete(
+        return CompletedCall(
             whole.call_sid,
             fields,
             whole.thread(),
@@ -274,9 +274,9 @@ def archivist(
 
 def archive(unarchived: Unarchived, keeping: Keeping, models: Mapping[str, str | None]) -> Archive:
     """What a round needs. Raises DriverMissing; nothing is asked yet."""
-    from callflow.records.records import Records
+    from callflow.records.record_store import RecordStore
 
-    records = Records.open(keeping.url, keeping.key, longest_s=LONGEST_S)
+    records = RecordStore.open(keeping.url, keeping.key, longest_s=LONGEST_S)
     return Archive(unarchived, records, {"callflow": _version(), **models}, keeping.keep_days)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from callflow.archive import Archive
-from callflow.records.complete import Complete
-from callflow.records.records import Records
+from callflow.records.completed_call import CompletedCall
+from callflow.records.record_store import RecordStore
 from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore
@@ -23,7 +23,7 @@ def url_in(folder: Path) -> str:
     return f"sqlite:///{folder / 'records.db'}"
 
 
-def complete(call_sid: str = SID, **fields: object) -> Complete:
+def complete(call_sid: str = SID, **fields: object) -> CompletedCall:
     """A call of one turn, as the archive hands it over."""
     known = {
         "call_sid": call_sid,
@@ -50,7 +50,7 @@ def complete(call_sid: str = SID, **fields: object) -> Complete:
         ("2-0", {"event": "committed", "at": str(BEGAN_MS + 2_500), "turn": "1"}),
         ("3-0", {"event": "ended", "at": str(BEGAN_MS + 8_000), "reason": "hung_up"}),
     )
-    return Complete(call_sid, known, thread, lines, (), {"callflow": "1"}, "3-0 ")
+    return CompletedCall(call_sid, known, thread, lines, (), {"callflow": "1"}, "3-0 ")
 
 
 def archiving(client: Client) -> CallStore:
@@ -59,7 +59,7 @@ def archiving(client: Client) -> CallStore:
 
 
 def archive_into(
-    client: Client, records: Records, ttl_ms: int = TIMING.completed_ttl_ms
+    client: Client, records: RecordStore, ttl_ms: int = TIMING.completed_ttl_ms
 ) -> Archive:
     """What brings them there."""
     return Archive(Unarchived(Scripts(client), ttl_ms), records, {"callflow": "test"})

@@ -10,9 +10,9 @@ import pytest
 from callflow.archive import Archive, Archived, Archivist
 from callflow.call.disposition import Disposition
 from callflow.records.failure import RecordsUnavailable
-from callflow.records.reading import Wanted, find, ls
-from callflow.records.records import Records
-from callflow.records.verifying import verify
+from callflow.records.record_store import RecordStore
+from callflow.records.search import RecordQuery, find, ls
+from callflow.records.verify import verify
 from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit, audit_key
 from callflow.store.keys import call_keys
@@ -25,12 +25,12 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Records:
-    return Records.open(url_in(tmp_path), KEY)
+def records(tmp_path: Path) -> RecordStore:
+    return RecordStore.open(url_in(tmp_path), KEY)
 
 
 @pytest.fixture
-def archive(parts: Parts, records: Records) -> Archive:
+def archive(parts: Parts, records: RecordStore) -> Archive:
     parts.store = archiving(parts.client)
     return archive_into(parts.client, records)
 
@@ -41,7 +41,7 @@ def lifetimes(parts: Parts) -> set[int]:
 
 
 def test_a_complete_call_stays_until_the_lasting_store_has_it_and_then_expires(
-    parts: Parts, archive: Archive, records: Records
+    parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store)
     assert lifetimes(parts) == {-1}
@@ -62,7 +62,7 @@ def test_a_complete_call_stays_until_the_lasting_store_has_it_and_then_expires(
 
 
 def test_a_call_that_a_person_ends_is_kept_with_who_ended_it(
-    parts: Parts, archive: Archive, records: Records
+    parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store, ended=False)
     parts.store.desk_work.end(
@@ -72,10 +72,12 @@ def test_a_call_that_a_person_ends_is_kept_with_who_ended_it(
     assert find(records, SID).fields["disposition"]["by"] == "ana"
 
 
-def test_a_call_that_goes_on_is_not_kept(parts: Parts, archive: Archive, records: Records) -> None:
+def test_a_call_that_goes_on_is_not_kept(
+    parts: Parts, archive: Archive, records: RecordStore
+) -> None:
     one_call(parts.store, ended=False)
     assert archive.round("test") == Archived()
-    assert ls(records, Wanted()) == []
+    assert ls(records, RecordQuery()) == []
     parts.store.end(SID, "hung_up")
     assert archive.round("test") == Archived(kept=1)
 
@@ -87,18 +89,18 @@ def test_without_a_lasting_store_keys_expire_as_ever(parts: Parts) -> None:
 
 
 def test_a_round_that_is_repeated_keeps_nothing_twice(
-    parts: Parts, archive: Archive, records: Records
+    parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store)
     (whole,) = archive.unarchived.read([SID])
     archive._keep(whole)
     archive._keep(whole)
     assert archive.round("test") == Archived()
-    assert (verify(records).rows, len(ls(records, Wanted()))) == (1, 1)
+    assert (verify(records).rows, len(ls(records, RecordQuery()))) == (1, 1)
 
 
 def test_what_is_written_of_a_complete_call_is_added_to_its_record(
-    parts: Parts, archive: Archive, records: Records
+    parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     store, audit = parts.store, Audit(Scripts(parts.client))
     one_call(store, ended=False)
@@ -126,7 +128,7 @@ def test_what_is_written_of_a_complete_call_is_added_to_its_record(
 
 
 def test_the_last_look_takes_the_keys_away_and_never_a_line_that_is_not_kept(
-    parts: Parts, archive: Archive, records: Records
+    parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store)
     Audit(Scripts(parts.client)).note(SID, "ana", "read")
@@ -152,13 +154,13 @@ def test_a_database_that_was_put_back_gets_the_calls_whose_keys_still_live(
 ) -> None:
     one_call(parts.store)
     archive.round("test")
-    put_back = Records.open(f"sqlite:///{tmp_path}/put_back.db", KEY)
+    put_back = RecordStore.open(f"sqlite:///{tmp_path}/put_back.db", KEY)
     assert archive_into(parts.client, put_back)._later([SID], []) == 1
     assert find(put_back, SID).fields["outcome"] == "hung_up"
 
 
 def test_a_line_between_reading_and_settling_keeps_the_keys_for_the_next_round(
-    parts: Parts, archive: Archive, records: Records
+    parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store)
     (whole,) = archive.unarchived.read([SID])
@@ -171,10 +173,10 @@ def test_a_line_between_reading_and_settling_keeps_the_keys_for_the_next_round(
 
 
 def test_a_database_that_is_gone_costs_no_record(
-    parts: Parts, tmp_path: Path, records: Records
+    parts: Parts, tmp_path: Path, records: RecordStore
 ) -> None:
     parts.store = archiving(parts.client)
-    nowhere = archive_into(parts.client, Records.open(url_in(tmp_path / "gone")))
+    nowhere = archive_into(parts.client, RecordStore.open(url_in(tmp_path / "gone")))
     one_call(parts.store)
     with pytest.raises(RecordsUnavailable):
         nowhere.round("test")
@@ -192,7 +194,7 @@ def test_a_call_whose_record_was_lost_does_not_stay_in_the_index(
 
 
 def test_a_call_whose_end_a_failover_took_back_goes_on_and_is_kept_in_the_end(
-    parts: Parts, archive: Archive, records: Records
+    parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store, ended=False)
     keys = call_keys(SID)
@@ -216,20 +218,20 @@ def test_a_call_whose_end_a_failover_took_back_goes_on_and_is_kept_in_the_end(
 
 
 def test_one_record_that_cannot_be_kept_holds_up_no_other(
-    parts: Parts, archive: Archive, records: Records
+    parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     for sid in ("CA1", "CA2"):
         one_call(parts.store, sid)
     parts.client.hdel(call_keys("CA1").call, "created_at")
     with pytest.raises(Exception, match="call CA1 cannot be kept for good: KeyError"):
         archive.round("test")
-    assert [row.call_sid for row in ls(records, Wanted())] == ["CA2"]
+    assert [row.call_sid for row in ls(records, RecordQuery())] == ["CA2"]
     parts.client.hset(call_keys("CA1").call, "created_at", 1)
     assert archive.round("test").kept == 1
 
 
 def test_what_is_older_than_records_are_kept_is_erased_by_the_archive(
-    parts: Parts, records: Records
+    parts: Parts, records: RecordStore
 ) -> None:
     parts.store = archiving(parts.client)
     unarchived = Unarchived(Scripts(parts.client), TIMING.completed_ttl_ms)
@@ -267,7 +269,7 @@ def test_an_archivist_tells_of_a_failure_once_and_of_its_end(
     parts: Parts, archive: Archive, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     one_call(parts.store)
-    broken = archive_into(parts.client, Records.open(url_in(tmp_path / "gone")))
+    broken = archive_into(parts.client, RecordStore.open(url_in(tmp_path / "gone")))
     now = [broken]
     archivist = Archivist(archive.unarchived, lambda: now[0])
     for _ in range(2):

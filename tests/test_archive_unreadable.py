@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from callflow.archive import Archive, Archivist, NotArchived
-from callflow.records.reading import Wanted, ls
-from callflow.records.records import Records
-from callflow.records.verifying import verify
+from callflow.records.record_store import RecordStore
+from callflow.records.search import RecordQuery, ls
+from callflow.records.verify import verify
 from callflow.redis.client import Client
 from callflow.store.keys import call_keys
 from tests.archiving import KEY, archive_into, archiving, one_call, url_in
@@ -21,12 +21,12 @@ CALLS = ("CA1", "CA2", "CA3")
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Records:
-    return Records.open(url_in(tmp_path), KEY)
+def records(tmp_path: Path) -> RecordStore:
+    return RecordStore.open(url_in(tmp_path), KEY)
 
 
 @pytest.fixture
-def archive(parts: Parts, records: Records) -> Archive:
+def archive(parts: Parts, records: RecordStore) -> Archive:
     """Three calls wait for it."""
     parts.store = archiving(parts.client)
     for call_sid in CALLS:
@@ -53,14 +53,14 @@ def no_stream(client: Client) -> None:
 def test_a_record_that_is_spoilt_is_told_and_holds_up_no_other(
     parts: Parts,
     archive: Archive,
-    records: Records,
+    records: RecordStore,
     spoil: Callable[[Client], object],
     told: str,
 ) -> None:
     spoil(parts.client)
     with pytest.raises(NotArchived, match=f"call CA2 cannot be kept for good: .*{told}"):
         archive.round("test")
-    assert {row.call_sid for row in ls(records, Wanted())} == {"CA1", "CA3"}
+    assert {row.call_sid for row in ls(records, RecordQuery())} == {"CA1", "CA3"}
     assert parts.client.pttl(BAD.call) == -1
     assert archive.unarchived.look().calls == ("CA2",)
     assert verify(records).holds

@@ -14,10 +14,10 @@ from callflow.cli import deployment, terminal
 from callflow.errors import CallflowError
 
 if TYPE_CHECKING:
-    from callflow.records.ledger import LastTest
-    from callflow.records.reading import Wanted
-    from callflow.records.records import Records
-    from callflow.records.verifying import Verdict
+    from callflow.records.keeping import LastTest
+    from callflow.records.record_store import RecordStore
+    from callflow.records.search import RecordQuery
+    from callflow.records.verify import ChainVerdict
     from callflow.sites.directory import Sites
 
 TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
@@ -43,14 +43,14 @@ class NothingAsked(CallflowError):
         )
 
 
-def opened() -> Records:
+def opened() -> RecordStore:
     """The records of this deployment: those that the settings name, or those of a local stack.
 
     Raises SettingsError where they have no place.
     """
     from callflow import bootstrap
     from callflow.errors import SettingsError
-    from callflow.records.records import Records
+    from callflow.records.record_store import RecordStore
 
     settings = bootstrap.settings()
     if settings.keeping is None and (settings.data_dir / deployment.RECORDS).exists():
@@ -62,10 +62,10 @@ def opened() -> Records:
             "not set, and no local stack has kept any here: name where records last, such as "
             "sqlite:////var/lib/callflow/records.db or postgresql+psycopg://user:password@host/db",
         )
-    return Records.open(keeping.url, keeping.key)
+    return RecordStore.open(keeping.url, keeping.key)
 
 
-def _kept() -> Records:
+def _kept() -> RecordStore:
     """The same where something was kept: a database that is made by a person who looks, the
     archiver may not be able to open. Raises NothingKept."""
     records = opened()
@@ -85,7 +85,7 @@ def ls(
     """List records, the newest end first."""
     from dataclasses import asdict
 
-    from callflow.records.reading import ls as listed
+    from callflow.records.search import ls as listed
 
     found = listed(_kept(), _wanted(since, until, site, outcome, text), limit)
     if as_json:
@@ -110,7 +110,7 @@ def show(
     from callflow.call.history import JournalEntry
     from callflow.call.record import CallRecord
     from callflow.cli.calls_commands import render_call
-    from callflow.records.reading import find
+    from callflow.records.search import find
 
     found = find(_kept(), call_sid)
     if as_json:
@@ -141,7 +141,7 @@ def export(
     Telephone numbers and names are taken out unless --plain is given.
     """
     from callflow.language.private import redacted, told_in
-    from callflow.records.reading import each
+    from callflow.records.search import each
 
     for found in each(_kept(), _wanted(since, until, site, outcome, text)):
         one = found.as_dict()
@@ -161,7 +161,7 @@ def verify(
     as_json: terminal.AsJson = False,
 ) -> None:
     """Read the whole chain; exit 1 where it was changed, and name the call and the entry."""
-    from callflow.records.verifying import verify as walked
+    from callflow.records.verify import verify as walked
 
     verdict = walked(_kept(), known_head=None if head is None else _head(head))
     if as_json:
@@ -179,7 +179,7 @@ def _head(text: str) -> tuple[int, str]:
     return int(row), hashed
 
 
-def _verdict_as_json(verdict: Verdict) -> None:
+def _verdict_as_json(verdict: ChainVerdict) -> None:
     from dataclasses import asdict
 
     told = {
@@ -195,7 +195,7 @@ def _verdict_as_json(verdict: Verdict) -> None:
     terminal.line(json.dumps(told))
 
 
-def _print_verdict(verdict: Verdict) -> None:
+def _print_verdict(verdict: ChainVerdict) -> None:
     for fault in verdict.faults:
         terminal.page(terminal.text(fault.sentence, "bold red"))
     key = "sealed with the key" if verdict.sealed else "without a key: see CALLFLOW_RECORDS_KEY"
@@ -286,12 +286,12 @@ def ledger(as_json: terminal.AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def last_tests(records: Records) -> tuple[int, list[LastTest]]:
+def last_tests(records: RecordStore) -> tuple[int, list[LastTest]]:
     """After how many hours a test call is overdue, and each lift of CALLFLOW_SITES, or of a local
     stack, with its last good one. Raises SettingsError where no lifts are named, SitesError and
     RecordsUnavailable."""
     from callflow import bootstrap
-    from callflow.records.ledger import ledger as judged
+    from callflow.records.keeping import ledger as judged
 
     hours = bootstrap.settings().test_call_hours
     lifts = [site.id for site in _lifts()]
@@ -324,10 +324,10 @@ def _wanted(
     site: str | None,
     outcome: str | None,
     text: str | None,
-) -> Wanted:
-    from callflow.records.reading import Wanted
+) -> RecordQuery:
+    from callflow.records.search import RecordQuery
 
-    return Wanted(_ms(since), _ms(until), site, outcome, text)
+    return RecordQuery(_ms(since), _ms(until), site, outcome, text)
 
 
 def _ms(moment: datetime | None) -> int | None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from callflow.cli import deployment, terminal
 from callflow.errors import CallflowError
 from callflow.language.private import told_in
-from callflow.records.reading import Wanted, each
-from callflow.records.records import Records
+from callflow.records.record_store import RecordStore
+from callflow.records.search import RecordQuery, each
 
 TOLD = 5
 """Calls that a sentence names; the rest are counted."""
@@ -51,7 +51,7 @@ class StillThere(CallflowError):
 
 
 def forgotten(
-    records: Records, named: Sequence[str], done: Sequence[str]
+    records: RecordStore, named: Sequence[str], done: Sequence[str]
 ) -> tuple[list[str], StillThere | None]:
     """Take away the working keys of calls that are erased: those that were named, though they were
     erased before, and those that are `done` and recent. Says of which there were some, and what is
@@ -83,7 +83,7 @@ def forgotten(
 
 
 def chosen(
-    records: Records, call_sids: Sequence[str], number: str | None, older_than_days: int | None
+    records: RecordStore, call_sids: Sequence[str], number: str | None, older_than_days: int | None
 ) -> list[str]:
     """CallSids that were named, those in which a number was told, and those that are too old.
 
@@ -98,13 +98,13 @@ def chosen(
     return found
 
 
-def _with_number(records: Records, number: str) -> list[str]:
+def _with_number(records: RecordStore, number: str) -> list[str]:
     digits = re.sub(r"\D", "", number)
     if len(digits) < LEAST_DIGITS:
         raise NoNumber(number)
     return [
         one.row.call_sid
-        for one in each(records, Wanted())
+        for one in each(records, RecordQuery())
         if any(_same(digits, known) for known in told_in(one.as_dict()["record"]).numbers)
     ]
 

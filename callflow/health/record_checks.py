@@ -12,9 +12,8 @@ from callflow.redis.scripts import Scripts
 from callflow.store.unarchived import Unarchived
 
 if TYPE_CHECKING:
-    from callflow.records.keeping import Keeping
-    from callflow.records.ledger import LastTest
-    from callflow.records.records import Records
+    from callflow.records.keeping import Keeping, LastTest
+    from callflow.records.record_store import RecordStore
 
 LATE_MS: Final = 60_000
 """A call is archived within seconds; after so long somebody should know that it is not."""
@@ -34,7 +33,7 @@ class RecordKeeping(NamedTuple):
     scripts: Scripts
     completed_ttl_ms: int
     keeping: Keeping | None
-    last_tests: Callable[[Records], tuple[int, list[LastTest]]]
+    last_tests: Callable[[RecordStore], tuple[int, list[LastTest]]]
 
 
 def _check_archive(kept: RecordKeeping) -> Iterator[Check]:
@@ -68,10 +67,10 @@ def _check_archive(kept: RecordKeeping) -> Iterator[Check]:
 def _check_records(kept: RecordKeeping) -> Iterator[Check]:
     if kept.keeping is None:
         return
-    from callflow.records.records import Records
+    from callflow.records.record_store import RecordStore
 
     try:
-        records = Records.open(kept.keeping.url, kept.keeping.key, longest_s=LONGEST_S)
+        records = RecordStore.open(kept.keeping.url, kept.keeping.key, longest_s=LONGEST_S)
         where, any_kept = records.database.where, records.database.holds_any()
         told = f"they last in {where}"
         if not any_kept:
@@ -82,7 +81,7 @@ def _check_records(kept: RecordKeeping) -> Iterator[Check]:
     yield from found
 
 
-def _check_tests(kept: RecordKeeping, records: Records) -> Check:
+def _check_tests(kept: RecordKeeping, records: RecordStore) -> Check:
     try:
         hours, lifts = kept.last_tests(records)
     except SettingsError as error:

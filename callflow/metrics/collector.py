@@ -37,8 +37,7 @@ from callflow.metrics.catalogue import (
     Kind,
 )
 from callflow.metrics.counters import CallCounts, Counters, Key, Minute
-from callflow.records.keeping import Keeping
-from callflow.records.ledger import ledger
+from callflow.records.keeping import Keeping, ledger
 from callflow.redis.scripts import Scripts
 from callflow.store.leases import Leases
 from callflow.store.reader import CallsOverview, CallSummary
@@ -97,9 +96,9 @@ def lifts_counter(keeping: Keeping, sites: Sequence[str], hours: int) -> Callabl
     Raises DriverMissing where the libraries of `callflow[records]` are not installed.
     """
     # Without CALLFLOW_RECORDS_URL a web process needs no library for databases.
-    from callflow.records.records import Records
+    from callflow.records.record_store import RecordStore
 
-    records = Records.open(keeping.url, keeping.key, longest_s=RECORDS_WITHIN_S)
+    records = RecordStore.open(keeping.url, keeping.key, longest_s=RECORDS_WITHIN_S)
 
     def count() -> int:
         last = records.last_tests()

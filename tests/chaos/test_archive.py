@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from callflow.records.reading import Wanted, find, ls
-from callflow.records.records import Records
-from callflow.records.verifying import verify
+from callflow.records.record_store import RecordStore
+from callflow.records.search import RecordQuery, find, ls
+from callflow.records.verify import verify
 from callflow.redis.client import connect
 from callflow.store.keys import call_keys
 from callflow.store.leases import UNDERSTUDY_AFTER_MS
@@ -37,7 +37,7 @@ DYING = """
 import os, signal, sys
 from redis.connection import Connection
 from sqlalchemy import event
-from callflow.records.records import Records
+from callflow.records.record_store import RecordStore
 from callflow.redis.client import connect
 from tests.archiving import KEY, archive_into
 
@@ -60,7 +60,7 @@ def around(name):
     setattr(Connection, name, wrapped)
 
 def a_round():
-    records = Records.open(records_url, KEY)
+    records = RecordStore.open(records_url, KEY)
     for name in ("begin", "before_cursor_execute", "after_cursor_execute", "commit"):
         event.listen(records.database._engine, name, step)
     event.listen(records.database._engine.pool, "reset", step)
@@ -83,24 +83,24 @@ sent to, or read from, either store. Tells how each ended."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Records]:
+def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RecordStore]:
     with ExitStack() as running_servers:
         url = url_in(tmp_path)
         if request.param == "postgresql":
             url = running_servers.enter_context(postgres()).url
-        yield Records.open(url, KEY)
+        yield RecordStore.open(url, KEY)
 
 
-def _url(records: Records) -> str:
+def _url(records: RecordStore) -> str:
     return records.database._engine.url.render_as_string(hide_password=False)
 
 
-def _kept(records: Records) -> list[str]:
-    return [row.call_sid for row in ls(records, Wanted())]
+def _kept(records: RecordStore) -> list[str]:
+    return [row.call_sid for row in ls(records, RecordQuery())]
 
 
 def test_an_archiver_that_is_killed_at_any_step_loses_nothing_and_keeps_nothing_twice(
-    parts: Parts, redis_url: str, records: Records
+    parts: Parts, redis_url: str, records: RecordStore
 ) -> None:
     store = archiving(parts.client)
     command = [sys.executable, "-c", textwrap.dedent(DYING), redis_url, _url(records)]
@@ -143,7 +143,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.mark.parametrize("when", ["ended", "kept", "settled"])
 def test_a_failover_between_any_two_steps_loses_nothing_and_keeps_nothing_twice(
-    pair: Pair, records: Records, when: str
+    pair: Pair, records: RecordStore, when: str
 ) -> None:
     """`when`: the last step that the replica has, which then becomes the primary."""
     with connect(pair.url) as client:
@@ -183,13 +183,13 @@ def _ends(run: Running, *numbers: int) -> list[str]:
     return sids
 
 
-def _all_kept(records: Records, sids: list[str]) -> Callable[[], bool]:
+def _all_kept(records: RecordStore, sids: list[str]) -> Callable[[], bool]:
     return lambda: set(sids) <= set(_kept(records))
 
 
 def test_without_its_watchdog_and_beat_a_stack_archives_all_the_same(tmp_path: Path) -> None:
     url = url_in(tmp_path)
-    records = Records.open(url, KEY)
+    records = RecordStore.open(url, KEY)
     with running(
         tmp_path / "logs", workers=1, records_url=url, records_key=KEY.decode(), responder="echo"
     ) as run:
@@ -216,7 +216,7 @@ def test_a_database_that_is_gone_costs_no_sweep_and_no_record(
     tmp_path: Path, how: str, for_s: int
 ) -> None:
     with postgres() as server:
-        records = Records.open(server.url, KEY)
+        records = RecordStore.open(server.url, KEY)
         with running(
             tmp_path / "logs",
             workers=1,

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from callflow import bootstrap
 from callflow.cli import deployment
 from callflow.cli.exchange import Exchange, handed_out
-from callflow.records.records import Records
+from callflow.records.record_store import RecordStore
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import call_keys
@@ -39,11 +39,11 @@ sites:
 
 
 @pytest.fixture
-def kept(cli: Cli) -> Records:
+def kept(cli: Cli) -> RecordStore:
     """Two calls, of which one is a test."""
     url = url_in(cli.home)
     cli.set("CALLFLOW_RECORDS_URL", url)
-    records = Records.open(url)
+    records = RecordStore.open(url)
     records.keep(complete("CA1"))
     now_ms = time.time_ns() // 1_000_000
     tried = complete("CA2", scenario_type="test_call_automatic", facts={}, site="tower-1")
@@ -52,7 +52,7 @@ def kept(cli: Cli) -> Records:
     return records
 
 
-def test_records_are_listed_and_filtered(cli: Cli, kept: Records) -> None:
+def test_records_are_listed_and_filtered(cli: Cli, kept: RecordStore) -> None:
     ran = cli.run("records", "ls", "--json")
     assert (ran.code, [row["call_sid"] for row in ran.json]) == (0, ["CA2", "CA1"])
     assert {"position", "ended_at", "site", "outcome", "erased", "test"} <= ran.json[0].keys()
@@ -64,7 +64,7 @@ def test_records_are_listed_and_filtered(cli: Cli, kept: Records) -> None:
     assert "CA2" not in found.out
 
 
-def test_one_record_is_shown_whole(cli: Cli, kept: Records) -> None:
+def test_one_record_is_shown_whole(cli: Cli, kept: RecordStore) -> None:
     shown = cli.run("records", "show", "CA1")
     assert shown.code == 0
     assert "I am Maria, stuck" in shown.out
@@ -76,7 +76,7 @@ def test_one_record_is_shown_whole(cli: Cli, kept: Records) -> None:
 
 
 def test_an_export_tells_no_names_and_no_numbers_unless_it_is_asked_to(
-    cli: Cli, kept: Records
+    cli: Cli, kept: RecordStore
 ) -> None:
     exported = cli.run("records", "export")
     assert exported.code == 0
@@ -91,7 +91,7 @@ def test_an_export_tells_no_names_and_no_numbers_unless_it_is_asked_to(
     assert "I am Maria" in cli.run("records", "export", "--plain", "--text", "maria").out
 
 
-def test_a_changed_byte_is_told_with_call_and_entry_and_exit_1(cli: Cli, kept: Records) -> None:
+def test_a_changed_byte_is_told_with_call_and_entry_and_exit_1(cli: Cli, kept: RecordStore) -> None:
     good = cli.run("records", "verify", "--json")
     assert (good.code, good.json["ok"], good.json["rows"]) == (0, True, 2)
     assert cli.run("records", "verify", "--head", good.json["head"]).code == 0
@@ -108,7 +108,7 @@ def test_a_changed_byte_is_told_with_call_and_entry_and_exit_1(cli: Cli, kept: R
 
 
 def test_a_call_is_erased_by_its_sid_or_by_a_number_and_never_all_of_them(
-    cli: Cli, kept: Records, redis_url: str
+    cli: Cli, kept: RecordStore, redis_url: str
 ) -> None:
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     asked = ("--by", "ana", "--why", "asked by the caller")
@@ -124,7 +124,9 @@ def test_a_call_is_erased_by_its_sid_or_by_a_number_and_never_all_of_them(
     assert "Maria" not in cli.run("records", "export", "--plain").out
 
 
-def test_calls_older_than_so_many_days_are_erased(cli: Cli, kept: Records, redis_url: str) -> None:
+def test_calls_older_than_so_many_days_are_erased(
+    cli: Cli, kept: RecordStore, redis_url: str
+) -> None:
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     old = replace(complete("CA3"), lines=(("1-0", {"event": "ended", "at": "86400000"}),))
     kept.keep(old)
@@ -134,7 +136,7 @@ def test_calls_older_than_so_many_days_are_erased(cli: Cli, kept: Records, redis
     assert ran.json["erased"] == ["CA3"]
 
 
-def test_lifts_without_a_test_call_are_told_and_exit_1(cli: Cli, kept: Records) -> None:
+def test_lifts_without_a_test_call_are_told_and_exit_1(cli: Cli, kept: RecordStore) -> None:
     cli.run("records", "tests").failed_with("CALLFLOW_SITES: not set here")
     sites = cli.home / "sites.yaml"
     sites.write_text(SITES)
@@ -148,7 +150,7 @@ def test_lifts_without_a_test_call_are_told_and_exit_1(cli: Cli, kept: Records) 
 
 
 def test_a_number_that_was_keyed_key_by_key_is_not_exported_and_found_by_an_erasure(
-    cli: Cli, kept: Records, redis_url: str
+    cli: Cli, kept: RecordStore, redis_url: str
 ) -> None:
     """Between two keys of a menu, as a relay tells of them."""
     cli.set("CALLFLOW_REDIS_URL", redis_url)
@@ -164,15 +166,17 @@ def test_a_number_that_was_keyed_key_by_key_is_not_exported_and_found_by_an_eras
     assert done.json["erased"] == ["CA3"]
 
 
-def test_rows_from_before_there_was_a_key_are_counted(cli: Cli, kept: Records) -> None:
+def test_rows_from_before_there_was_a_key_are_counted(cli: Cli, kept: RecordStore) -> None:
     cli.set("CALLFLOW_RECORDS_KEY", KEY.decode())
-    Records(kept.database, KEY).keep(complete("CA3"))
+    RecordStore(kept.database, KEY).keep(complete("CA3"))
     told = cli.run("records", "verify", "--json").json
     assert (told["ok"], told["sealed"], told["unsealed"]) == (True, False, 2)
     assert "rows 1–2 have no code" in cli.run("records", "verify").out
 
 
-def test_a_key_that_is_set_over_records_without_one_accuses_nobody(cli: Cli, kept: Records) -> None:
+def test_a_key_that_is_set_over_records_without_one_accuses_nobody(
+    cli: Cli, kept: RecordStore
+) -> None:
     cli.set("CALLFLOW_RECORDS_KEY", KEY.decode())
     ran = cli.run("records", "verify")
     assert (ran.code, "the chain holds" in ran.out) == (0, True)
@@ -212,7 +216,7 @@ def test_the_doctor_warns_where_records_do_not_last(cli: Cli, redis_url: str) ->
 
 
 def test_the_doctor_tells_of_lifts_without_a_test_call(
-    cli: Cli, kept: Records, redis_url: str
+    cli: Cli, kept: RecordStore, redis_url: str
 ) -> None:
     sites = cli.home / "sites.yaml"
     sites.write_text(SITES)
@@ -224,7 +228,7 @@ def test_the_doctor_tells_of_lifts_without_a_test_call(
 
 
 def test_the_lifts_of_a_local_stack_are_those_that_it_has(
-    cli: Cli, kept: Records, redis_url: str
+    cli: Cli, kept: RecordStore, redis_url: str
 ) -> None:
     assert "CALLFLOW_SITES: not set" in examined(cli, redis_url)["test calls"]["sentence"]
     (cli.home / "sites.yaml").write_text(SITES)
@@ -250,7 +254,7 @@ def test_the_doctor_tells_of_calls_that_are_not_archived(
         unset = examined(cli, redis_url)["records"]
         cli.set("CALLFLOW_RECORDS_URL", "sqlite:////not/there/records.db")
         broken = examined(cli, redis_url)
-        archive_into(client, Records.open(url_in(tmp_path))).round("test")
+        archive_into(client, RecordStore.open(url_in(tmp_path))).round("test")
         assert client.pttl(call_keys(SID).call) <= TIMING.completed_ttl_ms * 2
     assert unset["grade"] == "failure"
     assert "1 complete calls wait for a lasting store, and none is configured" in unset["sentence"]
@@ -259,7 +263,7 @@ def test_the_doctor_tells_of_calls_that_are_not_archived(
     assert f"the first is {SID}" in broken["archive"]["way_out"]
 
 
-def test_what_is_printed_for_programs_is_json_of_a_known_form(cli: Cli, kept: Records) -> None:
+def test_what_is_printed_for_programs_is_json_of_a_known_form(cli: Cli, kept: RecordStore) -> None:
     whole = json.loads(cli.run("records", "show", "CA1", "--json").out)
     assert list(whole) == [
         *("call_sid", "kept_at", "record", "journal", "views", "timings", "versions", "erasure"),
@@ -271,7 +275,7 @@ def test_a_local_stacks_records_last_in_its_data_directory(cli: Cli) -> None:
     here = cli.home / "data"
     here.mkdir()
     assert deployment.keep_records(here)
-    Records.open(os.environ["CALLFLOW_RECORDS_URL"]).keep(complete("CA1"))
+    RecordStore.open(os.environ["CALLFLOW_RECORDS_URL"]).keep(complete("CA1"))
     cli.set("CALLFLOW_RECORDS_URL", "")
     assert [row["call_sid"] for row in cli.run("records", "ls", "--json").json] == ["CA1"]
     cli.set("CALLFLOW_RECORDS_URL", url_in(cli.home))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from callflow.archive import Archived
-from callflow.records.reading import find
-from callflow.records.records import Records
-from callflow.records.verifying import verify
+from callflow.records.record_store import RecordStore
+from callflow.records.search import find
+from callflow.records.verify import verify
 from callflow.redis.client import Client, connect
 from callflow.store.audit import audit_key
 from callflow.store.keys import call_keys
@@ -27,12 +27,12 @@ def client(redis_url: str) -> Client:
 
 
 @pytest.fixture
-def records(cli: Cli) -> Records:
+def records(cli: Cli) -> RecordStore:
     cli.set("CALLFLOW_RECORDS_URL", url_in(cli.home))
-    return Records.open(url_in(cli.home))
+    return RecordStore.open(url_in(cli.home))
 
 
-def archived(client: Client, records: Records) -> None:
+def archived(client: Client, records: RecordStore) -> None:
     one_call(archiving(client))
     archive_into(client, records).round("test")
     assert client.exists(*call_keys(SID).own) == 3
@@ -43,7 +43,7 @@ def left(client: Client) -> int:
 
 
 def test_the_working_keys_of_an_erased_call_go_in_the_same_step(
-    cli: Cli, redis_url: str, client: Client, records: Records
+    cli: Cli, redis_url: str, client: Client, records: RecordStore
 ) -> None:
     archived(client, records)
     cli.set("CALLFLOW_REDIS_URL", redis_url)
@@ -56,7 +56,7 @@ def test_the_working_keys_of_an_erased_call_go_in_the_same_step(
 
 
 def test_where_the_working_keys_cannot_be_reached_it_is_said_until_when_they_can_be_read(
-    cli: Cli, redis_url: str, client: Client, records: Records
+    cli: Cli, redis_url: str, client: Client, records: RecordStore
 ) -> None:
     archived(client, records)
     cli.set("CALLFLOW_REDIS_URL", "redis://127.0.0.1:1/0")
@@ -74,12 +74,12 @@ def test_where_the_working_keys_cannot_be_reached_it_is_said_until_when_they_can
 
 def test_of_calls_whose_keys_have_ended_long_ago_nothing_is_said(cli: Cli) -> None:
     cli.set("CALLFLOW_RECORDS_URL", url_in(cli.home))
-    Records(Records.open(url_in(cli.home)).database, clock_ms=lambda: 1).keep(complete(SID))
+    RecordStore(RecordStore.open(url_in(cli.home)).database, clock_ms=lambda: 1).keep(complete(SID))
     assert cli.run("records", "erase", SID, *ASKED).code == 0
 
 
 def test_a_call_whose_end_was_taken_back_keeps_its_working_keys(
-    cli: Cli, redis_url: str, client: Client, records: Records
+    cli: Cli, redis_url: str, client: Client, records: RecordStore
 ) -> None:
     archived(client, records)
     client.hset(call_keys(SID).call, "outcome", "null")
@@ -90,7 +90,7 @@ def test_a_call_whose_end_was_taken_back_keeps_its_working_keys(
 
 def test_the_archiver_does_not_bring_an_erased_call_back(client: Client, tmp_path: Path) -> None:
     """It was read before the erasure, and is kept after it."""
-    records = Records.open(url_in(tmp_path))
+    records = RecordStore.open(url_in(tmp_path))
     archived(client, records)
     archive = archive_into(client, records)
     (read,) = archive.unarchived.read([SID])
@@ -104,7 +104,7 @@ def test_the_archiver_does_not_bring_an_erased_call_back(client: Client, tmp_pat
 def test_the_archiver_takes_away_what_an_erasure_could_not_reach(
     client: Client, tmp_path: Path
 ) -> None:
-    records = Records.open(url_in(tmp_path))
+    records = RecordStore.open(url_in(tmp_path))
     archived(client, records)
     archive = archive_into(client, records)
     records.erase([SID], by="ana", why="asked")
@@ -116,7 +116,7 @@ def test_the_archiver_takes_away_what_an_erasure_could_not_reach(
 
 @pytest.mark.parametrize("blank", ["", "  "])
 def test_an_erasure_for_nobody_or_for_no_reason_is_refused(
-    cli: Cli, records: Records, blank: str
+    cli: Cli, records: RecordStore, blank: str
 ) -> None:
     records.keep(complete(SID))
     for asked in (("--by", blank, "--why", "asked"), ("--by", "ana", "--why", blank)):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from callflow.records.records import Records
+from callflow.records.record_store import RecordStore
 from tests.archiving import KEY, url_in
 from tests.postgres import Postgres, postgres
 
@@ -21,18 +21,18 @@ def one_postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def records(request: pytest.FixtureRequest, tmp_path: Path) -> Records:
+def records(request: pytest.FixtureRequest, tmp_path: Path) -> RecordStore:
     """Runs the test once on each kind of database; each is empty."""
     if request.param == "sqlite":
-        return Records.open(url_in(tmp_path), KEY)
+        return RecordStore.open(url_in(tmp_path), KEY)
     server: Postgres = request.getfixturevalue("one_postgres")
     with server.connect() as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    return Records.open(server.url, KEY)
+    return RecordStore.open(server.url, KEY)
 
 
 @pytest.fixture
-def alter(records: Records) -> Callable[..., None]:
+def alter(records: RecordStore) -> Callable[..., None]:
     """Changes the database behind callflow's back, by a statement with its parameters."""
 
     def change(statement: str, **values: object) -> None:

@@ -16,18 +16,17 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, Integer, Table, update
 from sqlalchemy.types import BigInteger, Boolean
 
-from callflow.records.canonical import canonical, digest
-from callflow.records.chain import entry_hash, first_of, row_hash
-from callflow.records.records import Records
-from callflow.records.schema import ENTRIES, HEAD, LINKS
-from callflow.records.verifying import Fault, verify
+from callflow.records.database import ENTRIES, HEAD, LINKS
+from callflow.records.hashes import canonical, digest, entry_hash, first_of, row_hash
+from callflow.records.record_store import RecordStore
+from callflow.records.verify import ChainFault, verify
 from tests.archiving import KEY, complete, url_in
 
 Alter = Callable[..., None]
 CALLS = 4
 
 
-def filled(records: Records) -> Records:
+def filled(records: RecordStore) -> RecordStore:
     """Four calls, one with a supplement, one erased: six rows."""
     for number in range(1, CALLS + 1):
         records.keep(complete(f"CA{number}"))
@@ -36,17 +35,17 @@ def filled(records: Records) -> Records:
     return records
 
 
-def faults(records: Records) -> list[tuple[str | None, int | None]]:
+def faults(records: RecordStore) -> list[tuple[str | None, int | None]]:
     return [(one.call_sid, one.entry) for one in verify(records).faults]
 
 
-def test_a_chain_that_nobody_changed_holds(records: Records) -> None:
+def test_a_chain_that_nobody_changed_holds(records: RecordStore) -> None:
     verdict = verify(filled(records))
     assert verdict.faults == ()
     assert (verdict.rows, verdict.erased, verdict.sealed) == (6, 1, True)
 
 
-def test_a_changed_word_names_the_call_and_the_entry(records: Records, alter: Alter) -> None:
+def test_a_changed_word_names_the_call_and_the_entry(records: RecordStore, alter: Alter) -> None:
     filled(records)
     alter(
         "UPDATE callflow_entries SET body = replace(body, 'stuck', 'stock') "
@@ -57,17 +56,17 @@ def test_a_changed_word_names_the_call_and_the_entry(records: Records, alter: Al
     assert fault.sentence == "call CA2 (row 2, entry 3): it was changed (said)"
 
 
-def test_a_removed_entry_and_a_removed_record_show(records: Records, alter: Alter) -> None:
+def test_a_removed_entry_and_a_removed_record_show(records: RecordStore, alter: Alter) -> None:
     filled(records)
     alter("DELETE FROM callflow_entries WHERE position = 4 AND number = 2")
     assert faults(records) == [("CA4", 2)]
     alter("DELETE FROM callflow_links WHERE position = 4")
     alter("DELETE FROM callflow_entries WHERE position = 4")
     (fault,) = verify(records).faults
-    assert fault == Fault(5, None, None, "rows 4 to 4 are missing")
+    assert fault == ChainFault(5, None, None, "rows 4 to 4 are missing")
 
 
-def test_a_removed_end_shows(records: Records, alter: Alter) -> None:
+def test_a_removed_end_shows(records: RecordStore, alter: Alter) -> None:
     filled(records)
     alter("DELETE FROM callflow_entries WHERE position = 6")
     alter("DELETE FROM callflow_links WHERE position = 6")
@@ -75,25 +74,29 @@ def test_a_removed_end_shows(records: Records, alter: Alter) -> None:
     assert "its end was at row 6, and the last row is 5" in told
 
 
-def test_the_content_of_a_call_cannot_go_without_an_erasure(records: Records, alter: Alter) -> None:
+def test_the_content_of_a_call_cannot_go_without_an_erasure(
+    records: RecordStore, alter: Alter
+) -> None:
     filled(records)
     alter("DELETE FROM callflow_entries WHERE position = 1")
     assert faults(records) == [("CA1", 1)]
 
 
-def test_an_entry_that_belongs_to_no_row_shows(records: Records, alter: Alter) -> None:
+def test_an_entry_that_belongs_to_no_row_shows(records: RecordStore, alter: Alter) -> None:
     filled(records)
     alter("INSERT INTO callflow_entries VALUES (9, 1, 'said', '{}', 'x')")
-    assert verify(records).faults == (Fault(9, None, 1, "an entry belongs to no row"),)
+    assert verify(records).faults == (ChainFault(9, None, 1, "an entry belongs to no row"),)
 
 
-def test_what_is_written_where_a_call_was_erased_shows(records: Records, alter: Alter) -> None:
+def test_what_is_written_where_a_call_was_erased_shows(records: RecordStore, alter: Alter) -> None:
     filled(records)
     alter("UPDATE callflow_links SET site = 'tower-9' WHERE position = 3")
     assert faults(records) == [("CA3", None)]
 
 
-def test_an_end_put_back_shows_to_whoever_knows_a_later_one(records: Records, alter: Alter) -> None:
+def test_an_end_put_back_shows_to_whoever_knows_a_later_one(
+    records: RecordStore, alter: Alter
+) -> None:
     filled(records)
     known = verify(records).head
     alter("DELETE FROM callflow_entries WHERE position = 6")
@@ -108,7 +111,7 @@ def test_an_end_put_back_shows_to_whoever_knows_a_later_one(records: Records, al
     assert told[-1].what.startswith("the head that you know is not in it")
 
 
-def computed_anew(records: Records, alter: Alter) -> None:
+def computed_anew(records: RecordStore, alter: Alter) -> None:
     """Change a word of the last call, and every hash that covers it, as who knows how can."""
     with records.database.reading() as connection:
         rows = connection.execute(ENTRIES.select().where(ENTRIES.c.position == 1)).mappings().all()
@@ -137,11 +140,11 @@ def _two(link: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_chain_that_was_computed_anew_shows_with_a_key_alone(
-    records: Records, alter: Alter
+    records: RecordStore, alter: Alter
 ) -> None:
     records.keep(complete("CA1"))
     computed_anew(records, alter)
-    assert verify(Records(records.database)).holds
+    assert verify(RecordStore(records.database)).holds
     assert "its keyed code is not of CALLFLOW_RECORDS_KEY" in [
         one.what for one in verify(records).faults
     ]
@@ -151,8 +154,8 @@ def test_a_chain_that_was_computed_anew_shows_with_a_key_alone(
     assert (bare.holds, bare.sealed, bare.unsealed) == (True, False, 1), "as before there was a key"
 
 
-def test_rows_from_before_there_was_a_key_are_borne_out_by_later_ones(records: Records) -> None:
-    Records(records.database).keep(complete("CA1"))
+def test_rows_from_before_there_was_a_key_are_borne_out_by_later_ones(records: RecordStore) -> None:
+    RecordStore(records.database).keep(complete("CA1"))
     before = verify(records)
     assert (before.holds, before.keyed, before.sealed, before.unsealed) == (True, True, False, 1)
     records.keep(complete("CA2"))
@@ -167,7 +170,7 @@ def test_rows_from_before_there_was_a_key_are_borne_out_by_later_ones(records: R
 def template() -> Path:
     """A database that is filled once; each example changes a copy."""
     folder = Path(tempfile.mkdtemp(prefix="callflow-chain-"))
-    filled(Records.open(url_in(folder), KEY))
+    filled(RecordStore.open(url_in(folder), KEY))
     return folder
 
 
@@ -200,7 +203,7 @@ def test_any_byte_that_is_changed_is_found(data: st.DataObject, cell: tuple[Tabl
     table, column = cell
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(template(), folder, dirs_exist_ok=True)
-        records = Records.open(url_in(Path(folder)), KEY)
+        records = RecordStore.open(url_in(Path(folder)), KEY)
         with records.database.writing() as connection:
             rows = connection.execute(table.select()).mappings().all()
             row = data.draw(st.sampled_from(rows))

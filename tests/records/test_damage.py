@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from callflow.errors import CallflowError
 from callflow.records.failure import RecordsDamaged
-from callflow.records.records import Records
-from callflow.records.verifying import Verdict, verify
+from callflow.records.record_store import RecordStore
+from callflow.records.verify import ChainVerdict, verify
 from tests.archiving import KEY, complete, url_in
 
 TABLES = ("callflow_links", "callflow_entries", "callflow_head", "callflow_schema")
@@ -25,7 +25,7 @@ TABLES = ("callflow_links", "callflow_entries", "callflow_head", "callflow_schem
 def good(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The file of three calls, of which one is erased."""
     folder = tmp_path_factory.mktemp("good")
-    records = Records.open(url_in(folder), KEY)
+    records = RecordStore.open(url_in(folder), KEY)
     for number in range(1, 4):
         records.keep(complete(f"CA{number}"))
     records.erase(["CA1"], by="ana", why="asked")
@@ -38,8 +38,8 @@ def copy(good: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(good, tmp_path / "records.db"))
 
 
-def looked_at(file: Path) -> Verdict:
-    return verify(Records.open(f"sqlite:///{file}", KEY))
+def looked_at(file: Path) -> ChainVerdict:
+    return verify(RecordStore.open(f"sqlite:///{file}", KEY))
 
 
 def sql(file: Path, *statements: str) -> None:
@@ -107,7 +107,7 @@ def test_tables_of_no_version_are_not_taken_for_none(copy: Path, statement: str)
     with pytest.raises(RecordsDamaged, match="callflow_schema"):
         looked_at(copy)
     with pytest.raises(RecordsDamaged, match="was changed, or its disk has failed"):
-        Records.open(f"sqlite:///{copy}", KEY).keep(complete("CA9"))
+        RecordStore.open(f"sqlite:///{copy}", KEY).keep(complete("CA9"))
 
 
 def test_an_index_that_knows_a_row_otherwise_is_told(copy: Path) -> None:
@@ -128,7 +128,7 @@ def test_what_was_said_is_in_no_error(copy: Path) -> None:
         "UPDATE callflow_entries SET body = CAST(body || x'ff' AS TEXT) WHERE kind = 'said'",
     )
     with pytest.raises(RecordsDamaged, match="column 'body'") as raised:
-        Records.open(f"sqlite:///{copy}", KEY).keep(complete("CA2", heard=2))
+        RecordStore.open(f"sqlite:///{copy}", KEY).keep(complete("CA2", heard=2))
     assert "stuck" not in str(raised.value)
 
 

@@ -10,8 +10,8 @@ from sqlalchemy import event
 
 from callflow.archive import Archive, Archived
 from callflow.records.keeping import ERASED_TOGETHER
-from callflow.records.records import Records
-from callflow.records.verifying import verify
+from callflow.records.record_store import RecordStore
+from callflow.records.verify import verify
 from callflow.redis.scripts import Scripts
 from callflow.store.unarchived import Unarchived
 from tests.archiving import complete
@@ -21,14 +21,14 @@ MANY = 2 * ERASED_TOGETHER + 1
 LONG_AGO = (("1-0", {"event": "ended", "at": "86400000"}),)
 
 
-def filled(records: Records) -> list[str]:
+def filled(records: RecordStore) -> list[str]:
     calls = [f"CA{number}" for number in range(MANY)]
     for call_sid in calls:
         records.keep(replace(complete(call_sid), lines=LONG_AGO))
     return calls
 
 
-def on_erasures(records: Records, then: Callable[[int], None]) -> None:
+def on_erasures(records: RecordStore, then: Callable[[int], None]) -> None:
     """Have `then` told how many calls each transaction has erased, once it is stored."""
     seen = 0
 
@@ -45,7 +45,7 @@ def on_erasures(records: Records, then: Callable[[int], None]) -> None:
         seen = 0
 
 
-def test_no_transaction_erases_many_calls(records: Records) -> None:
+def test_no_transaction_erases_many_calls(records: RecordStore) -> None:
     calls = filled(records)
     erased: list[int] = []
     on_erasures(records, erased.append)
@@ -57,7 +57,7 @@ def test_no_transaction_erases_many_calls(records: Records) -> None:
 
 
 def test_retention_stops_when_the_round_gives_up_and_goes_on_with_the_next(
-    parts: Parts, records: Records, monkeypatch: pytest.MonkeyPatch
+    parts: Parts, records: RecordStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(records)
     unarchived = Unarchived(Scripts(parts.client), TIMING.completed_ttl_ms)

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from callflow.records.chain import entry_hash, first_of, row_hash, sealed_of
+from callflow.records.database import ENTRIES, LINKS
 from callflow.records.failure import SealBroken
-from callflow.records.records import Records
-from callflow.records.schema import ENTRIES, LINKS
-from callflow.records.verifying import verify
+from callflow.records.hashes import entry_hash, first_of, row_hash, sealed_of
+from callflow.records.record_store import RecordStore
+from callflow.records.verify import verify
 from tests.archiving import complete
 
 Alter = Callable[..., None]
 
 
-def forge(records: Records, alter: Alter, first: int) -> None:
+def forge(records: RecordStore, alter: Alter, first: int) -> None:
     """Change what was said in row `first`, and all hashes from there on; take their codes away."""
     with records.database.reading() as connection:
         links = [dict(row) for row in connection.execute(LINKS.select()).mappings()]
@@ -49,14 +49,14 @@ def forge(records: Records, alter: Alter, first: int) -> None:
     alter("UPDATE callflow_head SET mac = NULL, hash = :hash", hash=before)
 
 
-def kept(records: Records, calls: int = 3) -> Records:
+def kept(records: RecordStore, calls: int = 3) -> RecordStore:
     for number in range(1, calls + 1):
         records.keep(complete(f"CA{number}"))
     return records
 
 
 def test_a_chain_that_was_forged_without_the_key_shows_in_each_row(
-    records: Records, alter: Alter
+    records: RecordStore, alter: Alter
 ) -> None:
     forge(kept(records), alter, 2)
     verdict = verify(records)
@@ -67,7 +67,7 @@ def test_a_chain_that_was_forged_without_the_key_shows_in_each_row(
     assert not verdict.sealed
 
 
-def test_the_archiver_does_not_bear_out_a_forgery(records: Records, alter: Alter) -> None:
+def test_the_archiver_does_not_bear_out_a_forgery(records: RecordStore, alter: Alter) -> None:
     forge(kept(records), alter, 2)
     with pytest.raises(SealBroken, match="its end has no keyed code, and rows before it have one"):
         records.keep(complete("CA9"))
@@ -77,7 +77,7 @@ def test_the_archiver_does_not_bear_out_a_forgery(records: Records, alter: Alter
 
 
 def test_a_forger_who_takes_all_codes_away_is_told_by_how_many_rows_have_none(
-    records: Records, alter: Alter
+    records: RecordStore, alter: Alter
 ) -> None:
     known = verify(kept(records)).head.hash
     forge(records, alter, 1)
@@ -89,17 +89,17 @@ def test_a_forger_who_takes_all_codes_away_is_told_by_how_many_rows_have_none(
     assert (verdict.holds, verdict.sealed, verdict.unsealed) == (True, False, 3)
 
 
-def test_an_end_that_another_key_has_sealed_gets_no_further_row(records: Records) -> None:
+def test_an_end_that_another_key_has_sealed_gets_no_further_row(records: RecordStore) -> None:
     kept(records)
     with pytest.raises(SealBroken, match="code of its end is not of CALLFLOW_RECORDS_KEY"):
-        Records(records.database, b"another key of 16 bytes").keep(complete("CA9"))
+        RecordStore(records.database, b"another key of 16 bytes").keep(complete("CA9"))
     with pytest.raises(SealBroken, match="CALLFLOW_RECORDS_KEY is not set here"):
-        Records(records.database).keep(complete("CA9"))
+        RecordStore(records.database).keep(complete("CA9"))
     assert (verify(records).holds, verify(records).rows) == (True, 3)
 
 
 def test_a_head_whose_code_was_taken_away_gets_no_further_row(
-    records: Records, alter: Alter
+    records: RecordStore, alter: Alter
 ) -> None:
     kept(records)
     alter("UPDATE callflow_head SET mac = NULL")

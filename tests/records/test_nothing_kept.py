@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from callflow.records.database import ENTRIES, version_of
 from callflow.records.failure import NothingKept, NotRecorded, RecordRefused, RecordsUnavailable
-from callflow.records.reading import Wanted, each, find, ls
-from callflow.records.records import Kept, Records
-from callflow.records.schema import ENTRIES, version_of
-from callflow.records.verifying import verify
+from callflow.records.record_store import KeepResult, RecordStore
+from callflow.records.search import RecordQuery, each, find, ls
+from callflow.records.verify import verify
 from tests.archiving import KEY, complete, url_in
 
 
-def look(records: Records) -> None:
+def look(records: RecordStore) -> None:
     """All that reads, where there is nothing."""
-    assert ls(records, Wanted()) == []
-    assert list(each(records, Wanted())) == []
+    assert ls(records, RecordQuery()) == []
+    assert list(each(records, RecordQuery())) == []
     assert records.older_than(1) == []
     assert records.last_tests() == {}
     assert records.through(["CA1"]) == {}
@@ -30,36 +30,36 @@ def look(records: Records) -> None:
 
 
 def test_who_looks_makes_no_file(tmp_path: Path) -> None:
-    records = Records.open(url_in(tmp_path), KEY)
+    records = RecordStore.open(url_in(tmp_path), KEY)
     look(records)
     assert list(tmp_path.iterdir()) == []
-    assert records.keep(complete("CA1")) is Kept.KEPT
-    assert [row.call_sid for row in ls(records, Wanted())] == ["CA1"]
+    assert records.keep(complete("CA1")) is KeepResult.KEPT
+    assert [row.call_sid for row in ls(records, RecordQuery())] == ["CA1"]
 
 
-def test_who_looks_makes_no_tables(records: Records) -> None:
+def test_who_looks_makes_no_tables(records: RecordStore) -> None:
     look(records)
     with records.database._transaction(writes=False) as connection:
         assert version_of(connection) == 0
 
 
 def test_a_file_that_was_put_away_is_not_made_anew_by_who_looks(tmp_path: Path) -> None:
-    records = Records.open(url_in(tmp_path), KEY)
+    records = RecordStore.open(url_in(tmp_path), KEY)
     records.keep(complete("CA1"))
     for path in tmp_path.iterdir():
         path.unlink()
     look(records)
     assert list(tmp_path.iterdir()) == []
-    assert records.keep(complete("CA1")) is Kept.KEPT
+    assert records.keep(complete("CA1")) is KeepResult.KEPT
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
 def test_a_folder_that_is_not_there_is_told_to_who_looks() -> None:
     with pytest.raises(RecordsUnavailable, match="No such file or directory"):
-        ls(Records.open("sqlite:////not/there/records.db"), Wanted())
+        ls(RecordStore.open("sqlite:////not/there/records.db"), RecordQuery())
 
 
-def test_what_the_database_refuses_of_one_record_is_not_its_absence(records: Records) -> None:
+def test_what_the_database_refuses_of_one_record_is_not_its_absence(records: RecordStore) -> None:
     records.keep(complete("CA1"))
     with pytest.raises(RecordRefused):
         records.keep(complete("CA2", site={"no": "text"}))

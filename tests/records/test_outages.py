@@ -9,9 +9,9 @@ import pytest
 
 from callflow.archive import Archived
 from callflow.records.failure import RecordsUnavailable
-from callflow.records.reading import find
-from callflow.records.records import Kept, Records
-from callflow.records.verifying import verify
+from callflow.records.record_store import KeepResult, RecordStore
+from callflow.records.search import find
+from callflow.records.verify import verify
 from callflow.store.keys import call_keys
 from tests.archiving import KEY, archive_into, archiving, complete, one_call
 from tests.parts import SID, Parts
@@ -32,7 +32,7 @@ def test_calls_that_end_while_the_database_is_down_are_kept_when_it_is_back(
 ) -> None:
     """As long as it takes: the night's test has it down for two minutes."""
     store = archiving(parts.client)
-    records = Records.open(server.url, KEY)
+    records = RecordStore.open(server.url, KEY)
     archive = archive_into(parts.client, records)
     one_call(store, "CA1")
     assert archive.round("test").kept == 1
@@ -50,7 +50,7 @@ def test_calls_that_end_while_the_database_is_down_are_kept_when_it_is_back(
 
 def test_a_database_that_hangs_is_left_after_a_while(parts: Parts, server: Postgres) -> None:
     store = archiving(parts.client)
-    records = Records.open(server.url, KEY, longest_s=1.0)
+    records = RecordStore.open(server.url, KEY, longest_s=1.0)
     archive = archive_into(parts.client, records)
     records.keep(complete("CA0"))
     one_call(store)
@@ -76,11 +76,11 @@ def test_a_lock_that_somebody_holds_is_waited_for_and_then_left(
     parts: Parts, server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callflow.records.database.LOCK_TIMEOUT_S", 1)
-    records = Records.open(server.url, KEY)
+    records = RecordStore.open(server.url, KEY)
     records.keep(complete("CA1"))
     with server.connect() as other:
         with other.transaction():
             other.execute("SELECT * FROM callflow_head FOR UPDATE")
             with pytest.raises(RecordsUnavailable, match="lock timeout"):
                 records.keep(complete("CA2"))
-    assert records.keep(complete("CA2")) is Kept.KEPT
+    assert records.keep(complete("CA2")) is KeepResult.KEPT

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from callflow.records import schema
+from callflow.records import database
 from callflow.records.failure import (
     DriverMissing,
     NotRecorded,
@@ -18,19 +18,19 @@ from callflow.records.failure import (
     RecordsTooNew,
     RecordsUnavailable,
 )
-from callflow.records.ledger import HOUR_MS, LastTest, ledger
-from callflow.records.reading import Wanted, each, find, ls
-from callflow.records.records import Kept, Records
-from callflow.records.verifying import verify
+from callflow.records.keeping import HOUR_MS, LastTest, ledger
+from callflow.records.record_store import KeepResult, RecordStore
+from callflow.records.search import RecordQuery, each, find, ls
+from callflow.records.verify import verify
 from tests.archiving import BEGAN_MS, KEY, complete, url_in
 
 Alter = Callable[..., None]
 
 
-def test_a_call_is_kept_whole_and_once(records: Records) -> None:
+def test_a_call_is_kept_whole_and_once(records: RecordStore) -> None:
     call = complete(facts={"floor": "3", "note": "\ud800 zero \x00 零"})
-    assert records.keep(call) is Kept.KEPT
-    assert records.keep(call) is Kept.KNOWN
+    assert records.keep(call) is KeepResult.KEPT
+    assert records.keep(call) is KeepResult.KNOWN
     found = find(records, call.call_sid)
     assert found.fields == call.fields
     assert list(found.thread) == list(call.thread)
@@ -44,11 +44,11 @@ def test_a_call_is_kept_whole_and_once(records: Records) -> None:
     assert records.through([call.call_sid, "CA2"]) == {call.call_sid: "3-0 "}
 
 
-def test_many_archivers_at_once_keep_each_call_once_in_one_chain(records: Records) -> None:
+def test_many_archivers_at_once_keep_each_call_once_in_one_chain(records: RecordStore) -> None:
     failures: list[Exception] = []
 
     def archive() -> None:
-        own = Records.open(records.database._engine.url.render_as_string(False), KEY)
+        own = RecordStore.open(records.database._engine.url.render_as_string(False), KEY)
         try:
             for number in range(12):
                 own.keep(complete(f"CA{number}"))
@@ -65,7 +65,7 @@ def test_many_archivers_at_once_keep_each_call_once_in_one_chain(records: Record
     assert (verdict.holds, verdict.rows) == (True, 12)
 
 
-def test_a_supplement_holds_what_is_new_and_nothing_else(records: Records) -> None:
+def test_a_supplement_holds_what_is_new_and_nothing_else(records: RecordStore) -> None:
     call = complete()
     records.keep(call)
     later = replace(
@@ -77,15 +77,15 @@ def test_a_supplement_holds_what_is_new_and_nothing_else(records: Records) -> No
         through="4-0 5-0",
     )
     before = verify(records).entries
-    assert records.keep(later) is Kept.SUPPLEMENTED
-    assert records.keep(later) is Kept.KNOWN
+    assert records.keep(later) is KeepResult.SUPPLEMENTED
+    assert records.keep(later) is KeepResult.KNOWN
     assert verify(records).entries == before + 4
     found = find(records, call.call_sid)
     assert (found.fields["heard"], len(found.thread), len(found.journal)) == (2, 3, 4)
     assert verify(records).holds
 
 
-def test_records_are_found_by_what_they_were_about(records: Records) -> None:
+def test_records_are_found_by_what_they_were_about(records: RecordStore) -> None:
     records.keep(complete("CA1"))
     records.keep(complete("CA2", site="tower-2", outcome="resolved"))
     other = replace(
@@ -96,7 +96,7 @@ def test_records_are_found_by_what_they_were_about(records: Records) -> None:
     records.keep(other)
 
     def sids(**wanted: object) -> list[str]:
-        return [row.call_sid for row in ls(records, Wanted(**wanted))]  # type: ignore[arg-type]
+        return [row.call_sid for row in ls(records, RecordQuery(**wanted))]  # type: ignore[arg-type]
 
     assert sids() == ["CA3", "CA2", "CA1"]
     assert sids(site="tower-2") == sids(outcome="resolved") == ["CA2"]
@@ -105,13 +105,13 @@ def test_records_are_found_by_what_they_were_about(records: Records) -> None:
     assert sids(text="MARIA") == ["CA2", "CA1"]
     assert sids(text="电梯") == sids(text="100%") == ["CA3"]
     assert sids(text="1_0") == sids(text="role") == []
-    assert [row.call_sid for row in ls(records, Wanted(), most=1)] == ["CA3"]
-    assert [one.row.call_sid for one in each(records, Wanted())] == ["CA1", "CA2", "CA3"]
+    assert [row.call_sid for row in ls(records, RecordQuery(), most=1)] == ["CA3"]
+    assert [one.row.call_sid for one in each(records, RecordQuery())] == ["CA1", "CA2", "CA3"]
     with pytest.raises(NotRecorded, match="call CA9 has no lasting record"):
         find(records, "CA9")
 
 
-def test_an_erased_call_leaves_who_and_why_and_no_word(records: Records) -> None:
+def test_an_erased_call_leaves_who_and_why_and_no_word(records: RecordStore) -> None:
     for number in range(3):
         records.keep(complete(f"CA{number}"))
     records.keep(replace(complete("CA1"), lines=(("9-0", {"event": "refused", "at": "1"}),)))
@@ -120,7 +120,7 @@ def test_an_erased_call_leaves_who_and_why_and_no_word(records: Records) -> None
 
     assert done.calls == ("CA1",)
     assert records.erase(["CA1"], by="bo", why="again").calls == ()
-    assert records.keep(complete("CA1")) is Kept.ERASED
+    assert records.keep(complete("CA1")) is KeepResult.ERASED
     found = find(records, "CA1")
     assert found.erasure is not None
     assert (found.erasure["by"], found.erasure["why"]) == ("ana", "asked by the caller")
@@ -129,17 +129,17 @@ def test_an_erased_call_leaves_who_and_why_and_no_word(records: Records) -> None
     assert (verdict.holds, verdict.erased) == (True, 2)
     with records.database.reading() as connection:
         tables = [
-            connection.execute(table.select()).all() for table in (schema.LINKS, schema.ENTRIES)
+            connection.execute(table.select()).all() for table in (database.LINKS, database.ENTRIES)
         ]
         rows = [
             row for table in tables for row in table if "CA1" in map(str, row) or row[0] in (2, 4)
         ]
     assert "Maria" not in str(rows)
-    assert ls(records, Wanted(call_sid="CA1"))[0].erased
+    assert ls(records, RecordQuery(call_sid="CA1"))[0].erased
 
 
 def test_no_word_of_an_erased_call_is_left_in_the_file(tmp_path: Path) -> None:
-    records = Records.open(url_in(tmp_path))
+    records = RecordStore.open(url_in(tmp_path))
     records.keep(complete())
 
     def stored() -> bytes:
@@ -150,7 +150,7 @@ def test_no_word_of_an_erased_call_is_left_in_the_file(tmp_path: Path) -> None:
     assert b"Maria" not in stored()
 
 
-def test_what_is_too_old_is_found_until_it_is_erased(records: Records) -> None:
+def test_what_is_too_old_is_found_until_it_is_erased(records: RecordStore) -> None:
     records.keep(complete("CA1"))
     assert records.older_than(BEGAN_MS) == []
     assert records.older_than(BEGAN_MS + HOUR_MS) == ["CA1"]
@@ -158,7 +158,7 @@ def test_what_is_too_old_is_found_until_it_is_erased(records: Records) -> None:
     assert records.older_than(BEGAN_MS + HOUR_MS) == []
 
 
-def test_the_ledger_knows_each_lifts_last_good_test_call(records: Records) -> None:
+def test_the_ledger_knows_each_lifts_last_good_test_call(records: RecordStore) -> None:
     tried: dict[str, object] = {"scenario_type": "test_call_automatic", "urgency": "P5"}
     calls: dict[str, dict[str, object]] = {
         "CA1": {"site": "a"},
@@ -182,16 +182,16 @@ def test_the_ledger_knows_each_lifts_last_good_test_call(records: Records) -> No
     ]
 
 
-def test_a_database_of_a_newer_release_is_refused(records: Records, alter: Alter) -> None:
+def test_a_database_of_a_newer_release_is_refused(records: RecordStore, alter: Alter) -> None:
     records.keep(complete())
     alter("UPDATE callflow_schema SET version = 99")
-    again = Records.open(records.database._engine.url.render_as_string(False))
+    again = RecordStore.open(records.database._engine.url.render_as_string(False))
     with pytest.raises(RecordsTooNew, match="tables of version 99, and this callflow knows up to"):
         again.keep(complete())
 
 
 def test_a_database_of_an_older_release_is_stepped_up_once(
-    records: Records, monkeypatch: pytest.MonkeyPatch
+    records: RecordStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records.keep(complete("CA1"))
     taken: list[int] = []
@@ -200,30 +200,29 @@ def test_a_database_of_an_older_release_is_stepped_up_once(
         taken.append(1)
         connection.execute(text("ALTER TABLE callflow_links ADD COLUMN colour TEXT"))  # type: ignore[attr-defined]
 
-    steps = (*schema.STEPS, add_a_column)
-    monkeypatch.setattr("callflow.records.schema.STEPS", steps)
+    steps = (*database.STEPS, add_a_column)
     monkeypatch.setattr("callflow.records.database.STEPS", steps)
     url = records.database._engine.url.render_as_string(False)
     for number in (2, 3):
-        Records.open(url, KEY).keep(complete(f"CA{number}"))
+        RecordStore.open(url, KEY).keep(complete(f"CA{number}"))
     assert taken == [1]
     assert (verify(records).holds, verify(records).rows) == (True, 3)
 
 
 def test_an_address_that_cannot_be_used_is_told_without_its_password() -> None:
-    nowhere = Records.open("postgresql+psycopg://callflow:geheim@127.0.0.1:1/db")
+    nowhere = RecordStore.open("postgresql+psycopg://callflow:geheim@127.0.0.1:1/db")
     with pytest.raises(RecordsUnavailable) as told:
         nowhere.keep(complete())
     assert "127.0.0.1:1/db" in str(told.value)
     with pytest.raises(RecordsError) as nonsense:
-        Records.open("geheim")
+        RecordStore.open("geheim")
     with pytest.raises(RecordsUnavailable, match="No such file or directory"):
-        Records.open("sqlite:////not/there/records.db").keep(complete())
+        RecordStore.open("sqlite:////not/there/records.db").keep(complete())
     assert "geheim" not in str(told.value) + str(nonsense.value)
     with pytest.raises(DriverMissing, match=r"pip install 'callflow\[postgres\]'"):
-        Records.open("postgresql+pg8000://callflow@127.0.0.1:1/db")
+        RecordStore.open("postgresql+pg8000://callflow@127.0.0.1:1/db")
 
 
 def test_a_file_of_records_is_for_its_owner_alone(tmp_path: Path) -> None:
-    Records.open(url_in(tmp_path)).keep(complete())
+    RecordStore.open(url_in(tmp_path)).keep(complete())
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}

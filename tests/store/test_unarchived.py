@@ -8,8 +8,8 @@ import pytest
 
 from callflow.archive import Archived
 from callflow.lab.embedded_server import EmbeddedServer
-from callflow.records.reading import Wanted, ls
-from callflow.records.records import Records
+from callflow.records.record_store import RecordStore
+from callflow.records.search import RecordQuery, ls
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
@@ -23,13 +23,13 @@ MANY = tuple(f"CA{number}" for number in range(1, 9))
 
 
 def test_in_a_cluster_each_call_is_archived_where_it_is(clustered: Parts, tmp_path: Path) -> None:
-    records = Records.open(url_in(tmp_path))
+    records = RecordStore.open(url_in(tmp_path))
     store = archiving(clustered.client)
     for sid in MANY:
         one_call(store, sid)
     archive = archive_into(clustered.client, records)
     assert archive.round("test") == Archived(kept=len(MANY))
-    assert {row.call_sid for row in ls(records, Wanted())} == set(MANY)
+    assert {row.call_sid for row in ls(records, RecordQuery())} == set(MANY)
     assert all(clustered.client.pttl(call_keys(sid).call) > 0 for sid in MANY)
 
 
@@ -40,7 +40,7 @@ def test_archiving_needs_no_more_than_deploy_acl_grants(
     refusals(own_server)
     with connect(url_of(own_server, "callflow")) as client:
         one_call(archiving(client))
-        archive = archive_into(client, Records.open(url_in(tmp_path)))
+        archive = archive_into(client, RecordStore.open(url_in(tmp_path)))
         archive.round("test")
         Audit(Scripts(client)).note(SID, "ana", "read")
         soon = archive.unarchived.look().now_ms + TIMING.completed_ttl_ms // LOOKS + 1

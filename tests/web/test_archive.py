@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from callflow.archive import Archived
-from callflow.records.reading import find
-from callflow.records.records import Records
+from callflow.records.record_store import RecordStore
+from callflow.records.search import find
 from callflow.store.keys import call_keys
 from tests.archiving import archive_into, url_in
 from tests.exchange import open_exchange
@@ -25,7 +25,7 @@ def test_a_call_that_is_hung_up_is_archived_before_it_expires(
         line.post("/voice/status", CallStatus="completed")
     assert parts.client.pttl(call_keys(SID).call) == -1
 
-    records = Records.open(url)
+    records = RecordStore.open(url)
     assert archive_into(parts.client, records).round("test") == Archived(kept=1)
 
     assert parts.client.pttl(call_keys(SID).call) > 0

@@ -9,17 +9,17 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, exists, select
 
-from callflow.records.canonical import canonical
-from callflow.records.complete import ERASED, FIELDS, LINE, SAID, TIMINGS, VERSIONS, VIEW
+from callflow.records.completed_call import ERASED, FIELDS, LINE, SAID, TIMINGS, VERSIONS, VIEW
+from callflow.records.database import ENTRIES, ERASURE, LINKS, STANDS
 from callflow.records.failure import NotRecorded
-from callflow.records.records import Records
-from callflow.records.schema import ENTRIES, ERASURE, HEADER, LINKS, STANDS
+from callflow.records.hashes import HEADER, canonical
+from callflow.records.record_store import RecordStore
 
 BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordQuery:
     """Which records: all that meet each of these. Times are ms since 1970, `until` is left out;
     `text` is looked for in what was said, small and capital letters alike."""
 
@@ -32,7 +32,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RecordRow:
     """What a record is found by; all None but its place where it was erased. Its place is that of
     the record, or of the last supplement that changed what it is found by."""
 
@@ -52,13 +52,13 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FullRecord:
     """One record with its supplements. `rows` are their places in the chain; `erasure` tells when
     it was erased, by whom and why, and then all else is empty. The lines of `journal` have their
     ids; `views` tell who read it. `thread` is in the order in which it was said: after a failover
     it holds the words that were taken back, and those that were said in their place."""
 
-    row: Row
+    row: RecordRow
     rows: tuple[Mapping[str, Any], ...]
     fields: Mapping[str, Any]
     thread: tuple[Mapping[str, Any], ...]
@@ -83,10 +83,10 @@ class Whole:
         }
 
 
-def ls(records: Records, wanted: Wanted, most: int = 100) -> list[Row]:
+def ls(records: RecordStore, wanted: RecordQuery, most: int = 100) -> list[RecordRow]:
     """Records that are wanted, the newest end first; erased ones where nothing is asked for that
     only their content could tell; none where nothing is kept yet. Raises RecordsUnavailable."""
-    found: list[Row] = []
+    found: list[RecordRow] = []
     if not records.database.holds_any():
         return found
     with records.database.reading() as connection:
@@ -97,17 +97,17 @@ def ls(records: Records, wanted: Wanted, most: int = 100) -> list[Row]:
     return found
 
 
-def find(records: Records, call_sid: str) -> Whole:
+def find(records: RecordStore, call_sid: str) -> FullRecord:
     """One record. Raises NotRecorded, and RecordsUnavailable."""
     if not records.database.holds_any():
         raise NotRecorded(call_sid)
     with records.database.reading() as connection:
-        for row in _rows(connection, Wanted(call_sid=call_sid), newest_first=False):
+        for row in _rows(connection, RecordQuery(call_sid=call_sid), newest_first=False):
             return _whole(connection, row)
     raise NotRecorded(call_sid)
 
 
-def each(records: Records, wanted: Wanted) -> Iterator[Whole]:
+def each(records: RecordStore, wanted: RecordQuery) -> Iterator[FullRecord]:
     """All records that are wanted, in the order in which they were kept; read one by one, so that
     as many as there are may be exported. Raises RecordsUnavailable."""
     if not records.database.holds_any():
@@ -117,7 +117,9 @@ def each(records: Records, wanted: Wanted) -> Iterator[Whole]:
             yield _whole(connection, row)
 
 
-def _rows(connection: Connection, wanted: Wanted, *, newest_first: bool) -> Iterator[Row]:
+def _rows(
+    connection: Connection, wanted: RecordQuery, *, newest_first: bool
+) -> Iterator[RecordRow]:
     order = LINKS.c.position.desc() if newest_first else LINKS.c.position
     last: int | None = None
     while True:
@@ -135,8 +137,8 @@ def _rows(connection: Connection, wanted: Wanted, *, newest_first: bool) -> Iter
             return
 
 
-def _row(found: Mapping[str, Any]) -> Row:
-    return Row(
+def _row(found: Mapping[str, Any]) -> RecordRow:
+    return RecordRow(
         found["call_sid"],
         found["position"],
         found["kept_at"],
@@ -147,7 +149,7 @@ def _row(found: Mapping[str, Any]) -> Row:
     )
 
 
-def _where(wanted: Wanted) -> Iterator[ColumnElement[bool]]:
+def _where(wanted: RecordQuery) -> Iterator[ColumnElement[bool]]:
     if wanted.call_sid is not None:
         yield LINKS.c.call_sid == wanted.call_sid
     if wanted.since_ms is not None:
@@ -189,7 +191,7 @@ def _bodies(connection: Connection, call_sid: str) -> Sequence[tuple[str, str]]:
     return [(kind, body) for kind, body in connection.execute(query)]
 
 
-def _whole(connection: Connection, row: Row) -> Whole:
+def _whole(connection: Connection, row: RecordRow) -> FullRecord:
     bodies: dict[str, list[Any]] = {}
     for kind, body in _bodies(connection, row.call_sid):
         bodies.setdefault(kind, []).append(json.loads(body))
@@ -199,7 +201,7 @@ def _whole(connection: Connection, row: Row) -> Whole:
         {name: one[name] for name in shown} for one in connection.execute(query).mappings()
     )
     erasures = [one for one in rows if one["kind"] == ERASURE]
-    return Whole(
+    return FullRecord(
         row,
         rows,
         # The last one holds all of them as they were in the end.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from callflow.records.canonical import canonical
+from callflow.records.hashes import canonical
 
 VERSIONS: Final = "versions"
 """Which callflow, which model and which procedures answered."""
@@ -27,7 +27,7 @@ TEST_SCENARIOS: Final = frozenset(("test_call_automatic", "test_call_engineer"))
 """The procedures of calls that only try the line."""
 
 
-class Entry(NamedTuple):
+class RecordEntry(NamedTuple):
     """One link of a record's own chain; `body` is JSON in the one way to write it."""
 
     kind: str
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Complete:
+class CompletedCall:
     """A call that is over. `fields` is the record without its thread; `lines` are those of its
     journal and `views` those of its audit, each with its id; `versions`: see VERSIONS. `through`
     names the last lines, for whoever has to know whether there are later ones."""
@@ -48,30 +48,30 @@ class Complete:
     versions: Mapping[str, Any] = field(default_factory=dict)
     through: str = ""
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[RecordEntry]:
         """All of it, in the order in which it is chained."""
         return [
-            Entry(VERSIONS, canonical(self.versions)),
-            Entry(FIELDS, canonical(self.fields)),
+            RecordEntry(VERSIONS, canonical(self.versions)),
+            RecordEntry(FIELDS, canonical(self.fields)),
             *self.said(),
             *_written(LINE, self.lines),
             *_written(VIEW, self.views),
-            Entry(TIMINGS, canonical(self.timings())),
+            RecordEntry(TIMINGS, canonical(self.timings())),
         ]
 
-    def said(self) -> Iterator[Entry]:
+    def said(self) -> Iterator[RecordEntry]:
         """What was said."""
-        return (Entry(SAID, canonical(one)) for one in self.thread)
+        return (RecordEntry(SAID, canonical(one)) for one in self.thread)
 
-    def since(self, stored: Sequence[Entry]) -> list[Entry]:
+    def since(self, stored: Sequence[RecordEntry]) -> list[RecordEntry]:
         """What is not among the entries that are stored of it: told by what they hold, since a
         failover may take words back, and others are said in their place."""
         last = {entry.kind: entry for entry in stored}
         fields, timings = (
             [one] if last.get(one.kind) != one else []
             for one in (
-                Entry(FIELDS, canonical(self.fields)),
-                Entry(TIMINGS, canonical(self.timings())),
+                RecordEntry(FIELDS, canonical(self.fields)),
+                RecordEntry(TIMINGS, canonical(self.timings())),
             )
         )
         known = set(stored)
@@ -133,5 +133,5 @@ class Complete:
         )
 
 
-def _written(kind: str, lines: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[Entry]:
-    return (Entry(kind, canonical({"id": line, **said})) for line, said in lines)
+def _written(kind: str, lines: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[RecordEntry]:
+    return (RecordEntry(kind, canonical({"id": line, **said})) for line, said in lines)

@@ -6,8 +6,9 @@ itself is that its end was cut off and an older one put in its place, or that al
 taken away: who keeps the head that `verify` prints somewhere else can ask whether it is still
 there. `unsealed` tells how many rows have no code: those from before there was a key are no change.
 
-What a row or its file has become is told whatever it is: a cell of another type, text that is no
-UTF-8, a page that SQLite cannot read, an index that knows a row otherwise.
+What a row or its file has become is told whatever it is: SQLite stores any type in any column, a
+single bit can turn a text into bytes or into no UTF-8, SQLite may be unable to read a page, and an
+index may know a row otherwise.
 """
 
 from __future__ import annotations
@@ -17,20 +18,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Boolean, Connection, Integer, Select, Table, select, type_coerce
+from sqlalchemy.types import NullType
 
-from callflow.records.canonical import START, same, seal
-from callflow.records.chain import Head, entry_hash, first_of, row_hash, sealed_of
+from callflow.records.database import ENTRIES, ERASURE, HEAD, LINKS
 from callflow.records.failure import RecordsDamaged
-from callflow.records.integrity import cells, damage, plain, read_raw, shown, unreadable
-from callflow.records.records import Records
-from callflow.records.schema import ENTRIES, ERASURE, HEAD, HEADER, LINKS
+from callflow.records.hashes import (
+    HEADER,
+    START,
+    ChainHead,
+    entry_hash,
+    first_of,
+    row_hash,
+    same,
+    seal,
+    sealed_of,
+)
+from callflow.records.record_store import RecordStore
 
 BATCH = 200
 
+MOST_TOLD = 20
+"""Places that SQLite names; one damaged page can have thousands."""
+
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ChainFault:
     """One place where the chain does not hold. `entry` counts from 1; None: the row itself.
     `position` is None where it is a place in the file that SQLite names."""
 
@@ -50,16 +63,16 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ChainVerdict:
     """What was found. `keyed`: there is a key here; `sealed`: every row has a keyed code that was
     checked; `unsealed` have none. Where the chain holds those are the first ones, from before there
     was a key, or all codes were taken away: who knows an earlier head can tell."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[ChainFault, ...]
     rows: int
     entries: int
     erased: int
-    head: Head
+    head: ChainHead
     sealed: bool
     unsealed: int
     keyed: bool = False
@@ -79,7 +92,7 @@ class _Walk:
     """the row whose hash is to be remembered"""
     seen: str | None = None
     erased: Mapping[int, str] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ChainFault] = field(default_factory=list)
     before: str = START
     position: int = 0
     entries: int = 0
@@ -97,7 +110,7 @@ class _Walk:
         position, sid = row["position"], row["call_sid"]
         if position != self.position + 1:
             told = f"rows {self.position + 1} to {position - 1} are missing"
-            self.faults.append(Fault(position, None, None, told))
+            self.faults.append(ChainFault(position, None, None, told))
         elif row["before"] != self.before:
             self._fault(row, None, "it does not name the hash of the row before it")
         if row["hash"] != row_hash(row):
@@ -115,7 +128,7 @@ class _Walk:
     def _unread(self, row: Mapping[str, Any], found: str) -> None:
         position = row["position"] if type(row["position"]) is int else self.position + 1
         told = f"what it says of itself was changed: {found}"
-        self.faults.append(Fault(position, shown(row["call_sid"]), None, told))
+        self.faults.append(ChainFault(position, shown(row["call_sid"]), None, told))
         # What comes behind it is judged by what is left of it.
         self.before = shown(row["hash"]) or ""
         self.position, self.last_mac = position, shown(row["mac"])
@@ -156,47 +169,47 @@ class _Walk:
             self._fault(row, None, "what it is found by, or its last entry, was changed")
 
     def _fault(self, row: Mapping[str, Any], entry: int | None, what: str) -> None:
-        self.faults.append(Fault(row["position"], row["call_sid"], entry, what))
+        self.faults.append(ChainFault(row["position"], row["call_sid"], entry, what))
 
-    def end(self, row: Mapping[str, Any] | None) -> Head:
+    def end(self, row: Mapping[str, Any] | None) -> ChainHead:
         """The end of the chain is where it is said to be. Returns it."""
         found = "it is missing" if row is None else unreadable(HEAD, row)
         if row is None or found is not None:
             told = f"what says where its end is was changed: {found}"
-            self.faults.append(Fault(self.position, None, None, told))
-            return Head(0, "")
-        head = Head(row["position"], row["hash"], row["mac"])
+            self.faults.append(ChainFault(self.position, None, None, told))
+            return ChainHead(0, "")
+        head = ChainHead(row["position"], row["hash"], row["mac"])
         if (head.position, head.hash) != (self.position, self.before):
             told = f"its end was at row {head.position}, and the last row is {self.position}"
             if head.position == self.position:
                 told = "its end is not the hash of the last row"
-            self.faults.append(Fault(self.position, None, None, told))
+            self.faults.append(ChainFault(self.position, None, None, told))
         elif head.mac != self.last_mac:
             self.faults.append(
-                Fault(head.position, None, None, "the keyed code of its end differs")
+                ChainFault(head.position, None, None, "the keyed code of its end differs")
             )
         return head
 
 
-def verify(records: Records, *, known_head: tuple[int, str] | None = None) -> Verdict:
+def verify(records: RecordStore, *, known_head: tuple[int, str] | None = None) -> ChainVerdict:
     """Walk along the whole chain. `known_head`: a position and its hash that were written down
     before. Where nothing is kept yet there is nothing that was changed. Raises RecordsUnavailable.
     """
     if not records.database.holds_any():
         gone = [] if known_head is None else [_cut_off(known_head[0])]
-        return Verdict(tuple(gone), 0, 0, 0, Head(0, START), sealed=False, unsealed=0)
+        return ChainVerdict(tuple(gone), 0, 0, 0, ChainHead(0, START), sealed=False, unsealed=0)
     known, known_hash = known_head or (None, None)
-    walk, end = _Walk(records.key, known), Head(0, "")
+    walk, end = _Walk(records.key, known), ChainHead(0, "")
     try:
         with records.database.reading() as connection:
             end = _walked(connection, walk)
     except RecordsDamaged as error:
         told = f"nothing behind it can be read: {error.found}"
-        walk.faults.append(Fault(walk.position, None, None, told))
-    walk.faults += [Fault(None, None, None, told) for told in _damage(records)]
+        walk.faults.append(ChainFault(walk.position, None, None, told))
+    walk.faults += [ChainFault(None, None, None, told) for told in _damage(records)]
     if known is not None and walk.seen != known_hash:
         walk.faults.append(_cut_off(known))
-    return Verdict(
+    return ChainVerdict(
         tuple(walk.faults),
         walk.position,
         walk.entries,
@@ -208,7 +221,7 @@ def verify(records: Records, *, known_head: tuple[int, str] | None = None) -> Ve
     )
 
 
-def _walked(connection: Connection, walk: _Walk) -> Head:
+def _walked(connection: Connection, walk: _Walk) -> ChainHead:
     read_raw(connection)
     head = connection.execute(cells(HEAD).where(HEAD.c.id == 1)).mappings().one_or_none()
     walk.erased, unread = _erasures(connection)
@@ -220,7 +233,7 @@ def _walked(connection: Connection, walk: _Walk) -> Head:
     return end
 
 
-def _damage(records: Records) -> list[str]:
+def _damage(records: RecordStore) -> list[str]:
     try:
         with records.database.reading() as connection:
             read_raw(connection)
@@ -229,16 +242,16 @@ def _damage(records: Records) -> list[str]:
         return [error.found]
 
 
-def _cut_off(position: int) -> Fault:
+def _cut_off(position: int) -> ChainFault:
     told = "the head that you know is not in it: rows were taken away or written anew"
-    return Fault(position, None, None, told)
+    return ChainFault(position, None, None, told)
 
 
-def _erasures(connection: Connection) -> tuple[dict[int, str], list[Fault]]:
+def _erasures(connection: Connection) -> tuple[dict[int, str], list[ChainFault]]:
     """Which rows were erased and of which call, by the rows that say so; and those that cannot be
     read."""
     found: dict[int, str] = {}
-    faults: list[Fault] = []
+    faults: list[ChainFault] = []
     query = (
         select(LINKS.c.position, LINKS.c.call_sid, ENTRIES.c.body)
         .join(ENTRIES, ENTRIES.c.position == LINKS.c.position)
@@ -250,7 +263,7 @@ def _erasures(connection: Connection) -> tuple[dict[int, str], list[Fault]]:
             found |= dict.fromkeys([int(one) for one in json.loads(body)["positions"]], call_sid)
         except (ValueError, KeyError, TypeError, OverflowError):
             told = "the erasure cannot be read"
-            faults.append(Fault(_counted(position), shown(call_sid), 1, told))
+            faults.append(ChainFault(_counted(position), shown(call_sid), 1, told))
     return found, faults
 
 
@@ -274,7 +287,7 @@ def _rows(connection: Connection) -> Iterator[tuple[Mapping[str, Any], list[Mapp
             yield dict(row), by_row.pop(row["position"], [])
 
 
-def _strays(connection: Connection) -> list[Fault]:
+def _strays(connection: Connection) -> list[ChainFault]:
     """Entries of no row."""
     query = (
         select(ENTRIES.c.position, ENTRIES.c.number)
@@ -282,10 +295,73 @@ def _strays(connection: Connection) -> list[Fault]:
         .limit(BATCH)
     )
     return [
-        Fault(_counted(position), None, _counted(number), "an entry belongs to no row")
+        ChainFault(_counted(position), None, _counted(number), "an entry belongs to no row")
         for position, number in connection.execute(query)
     ]
 
 
 def _counted(value: object) -> int | None:
     return value if type(value) is int else None
+
+
+def read_raw(connection: Connection) -> None:
+    """Have this connection hand over text that is no UTF-8: other readers get an error for it."""
+    if connection.dialect.name == "sqlite":
+        driver: Any = connection.connection.dbapi_connection
+        driver.text_factory = lambda text: text.decode(errors="surrogateescape")
+
+
+def cells(table: Table) -> Select[*tuple[Any, ...]]:
+    """All columns of `table`, as they are stored: no type makes `true` of a seven."""
+    return select(*(type_coerce(one, NullType()).label(one.name) for one in table.columns))
+
+
+def plain(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The same row with its flags as flags, where they are some."""
+    return {
+        name: bool(value) if value in (0, 1) and _is_flag(table, name) else value
+        for name, value in row.items()
+    }
+
+
+def unreadable(table: Table, row: Mapping[str, Any]) -> str | None:
+    """Which cell is not of the type of its column, in words; None where all are."""
+    for name, value in row.items():
+        if not _fits(table, name, value):
+            if value is None:
+                return f"its {name} is missing"
+            kind = "flag" if _is_flag(table, name) else "number" if _counts(table, name) else "text"
+            return f"its {name} is no {kind}"
+    return None
+
+
+def damage(connection: Connection) -> list[str]:
+    """What SQLite finds wrong in its file: pages, and rows that an index knows otherwise. Empty for
+    a server, which looks after its own."""
+    if connection.dialect.name != "sqlite":
+        return []
+    told = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_TOLD})").scalars().all()
+    return [str(one) for one in told if one != "ok"]
+
+
+def shown(value: object) -> str | None:
+    """A text that may be printed; None for what is none."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else None
+
+
+def _fits(table: Table, name: str, value: object) -> bool:
+    if value is None:
+        return bool(table.columns[name].nullable)
+    if _is_flag(table, name):
+        return isinstance(value, int) and value in (0, 1)
+    if _counts(table, name):
+        return type(value) is int
+    return isinstance(value, str) and shown(value) == value
+
+
+def _is_flag(table: Table, name: str) -> bool:
+    return isinstance(table.columns[name].type, Boolean)
+
+
+def _counts(table: Table, name: str) -> bool:
+    return isinstance(table.columns[name].type, Integer)
