@@ -74,10 +74,10 @@ def test_a_step_that_is_announced_and_not_asked_is_not_taken() -> None:
     assert last.sop_step == 0
 
 
-@pytest.mark.parametrize("name", ["ask_nothing", "stay_inside"])
-def test_a_step_that_is_no_next_question_is_not_taken(name: str) -> None:
-    _, last = reply(responder(Speaks((f"STEP: {name}\nSAY: Is it dark?",))), later())
-    assert last.sop_step == 0
+def test_a_step_that_is_no_next_question_is_not_taken() -> None:
+    for name in ("ask_nothing", "stay_inside"):
+        _, last = reply(responder(Speaks((f"STEP: {name}\nSAY: Is it dark?",))), later())
+        assert last.sop_step == 0
 
 
 def test_a_question_of_the_procedure_that_is_spoken_is_its_own_step() -> None:
@@ -220,11 +220,12 @@ def test_a_stumble_is_tried_once_more_and_not_twice(kind: Failure) -> None:
     assert (len(twice.prompts), len(other.prompts)) == (2, 1)
 
 
-@pytest.mark.parametrize("kind", ["slow", "refused", "auth", "nonsense"])
-def test_what_cannot_help_is_not_tried_again(kind: Failure) -> None:
-    model = Speaks(fails=[error(kind)] * 9)
-    assert reply(responder(model), later())[0] == SCRIPT
-    assert len(model.prompts) == 1
+def test_what_cannot_help_is_not_tried_again() -> None:
+    kinds: tuple[Failure, ...] = ("slow", "refused", "auth", "nonsense")
+    for kind in kinds:
+        model = Speaks(fails=[error(kind)] * 9)
+        assert reply(responder(model), later())[0] == SCRIPT
+        assert len(model.prompts) == 1, kind
 
 
 def test_a_busy_model_that_wants_to_be_left_alone_for_long_is() -> None:
@@ -421,19 +422,16 @@ def test_a_server_that_is_gone_is_not_hidden() -> None:
         reply(responder(Speaks(GOOD), switch=Gone()), later())
 
 
-@pytest.mark.parametrize("times", [(0.0, 3.0), (-1.0, 3.0), (4.0, 3.0)])
-def test_times_that_cannot_be_kept_are_refused(times: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match="first_token_s"):
-        ModelResponder(
-            [Speaks()],
-            ScriptedResponder(),
-            Forbids(),
-            Switch(),
-            first_token_s=times[0],
-            reply_s=times[1],
-        )
-
-
-def test_without_a_model_it_is_not_built() -> None:
+def test_it_is_not_built_without_a_model_or_with_times_that_cannot_be_kept() -> None:
     with pytest.raises(ValueError, match="no model"):
         responder()
+    for first_s, reply_s in ((0.0, 3.0), (-1.0, 3.0), (4.0, 3.0)):
+        with pytest.raises(ValueError, match="first_token_s"):
+            ModelResponder(
+                [Speaks()],
+                ScriptedResponder(),
+                Forbids(),
+                Switch(),
+                first_token_s=first_s,
+                reply_s=reply_s,
+            )

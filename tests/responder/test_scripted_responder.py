@@ -6,7 +6,6 @@ from itertools import pairwise
 from threading import Event
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,10 +15,12 @@ from callflow.procedures.library import SopLibrary
 from callflow.responder import Piece, Responder
 from callflow.responder.phrases import generic
 from callflow.responder.scripted import ScriptedResponder
+from callflow.responder.sentences import joined, remaining
 from callflow.retrieval.retriever import LexicalRetriever
 
 LIBRARY = SopLibrary.load()
 RETRIEVER = LexicalRetriever(LIBRARY)
+SCENARIOS = sorted(LIBRARY.documents)
 SCRIPT: Responder = ScriptedResponder()
 FACTS = sorted(
     {
@@ -170,17 +171,17 @@ def test_the_procedures_that_need_a_person_say_why() -> None:
     assert reply(record("entrapment_standard"))[-1].needs_human is None
 
 
-@pytest.mark.parametrize("scenario", ["test_call_automatic", "equipment_fault"])
-def test_nothing_is_spoken_to_a_machine(scenario: str) -> None:
-    assert reply(record(scenario)) == [Piece("", True, 0, None)]
+def test_nothing_is_spoken_to_a_machine() -> None:
+    for scenario in ("test_call_automatic", "equipment_fault"):
+        assert reply(record(scenario)) == [Piece("", True, 0, None)]
 
 
-@pytest.mark.parametrize("language", ["en", "zh", "es", "pl", ""])
-def test_without_any_procedure_it_says_what_is_right_in_every_lift(language: str) -> None:
-    pieces = reply(record(None, language, answered=2, sop_step=4))
-    words = generic(language)
-    assert [piece.text.strip() for piece in pieces] == [words["stay_inside"], words["staying"]]
-    assert pieces[-1].sop_step == 4
+def test_without_any_procedure_it_says_what_is_right_in_every_lift() -> None:
+    for language in ("en", "zh", "es", "pl", ""):
+        pieces = reply(record(None, language, answered=2, sop_step=4))
+        words = generic(language)
+        assert [piece.text.strip() for piece in pieces] == [words["stay_inside"], words["staying"]]
+        assert pieces[-1].sop_step == 4
 
 
 def test_it_ends_at_once_when_the_lease_is_lost() -> None:
@@ -255,3 +256,89 @@ def test_who_waits_for_a_time_is_told_it_and_not_that_nobody_knows_it() -> None:
         assert "waiting for a time" not in text_of(call)
         assert "don't have an arrival time" not in text_of(call)
         call = after(call)
+
+
+def walked(
+    scenario: str, language: str = "en", answered: int = 0, draft: str | None = None
+) -> CallRecord:
+    """A call that has been asked one question in each turn; `draft`: what was sent of the reply."""
+    sent = None if draft is None else Draft(turn=answered + 1, text=draft)
+    return record(scenario, language, answered=answered, sop_step=answered, draft=sent)
+
+
+@given(
+    st.sampled_from(SCENARIOS),
+    st.sampled_from(["en", "zh", "es"]),
+    st.integers(0, 16),
+    st.integers(0, 6),
+)
+def test_what_was_heard_and_what_follows_is_the_whole_reply(
+    scenario: str, language: str, answered: int, heard_pieces: int
+) -> None:
+    whole = reply(walked(scenario, language, answered))
+    heard = "".join(piece.text for piece in whole[:heard_pieces])
+    rest = reply(walked(scenario, language, answered, heard))
+    assert heard + "".join(p.text for p in rest) == "".join(p.text for p in whole)
+    assert rest[-1].last
+    assert (rest[-1].sop_step, rest[-1].needs_human) == (whole[-1].sop_step, whole[-1].needs_human)
+
+
+@given(st.sampled_from(SCENARIOS), st.sampled_from(["en", "zh", "es"]), st.data())
+def test_a_reply_cut_in_mid_sentence_goes_on_with_whole_sentences(
+    scenario: str, language: str, data: st.DataObject
+) -> None:
+    whole = reply(walked(scenario, language))
+    text = "".join(piece.text for piece in whole)
+    heard = text[: data.draw(st.integers(0, len(text)))]
+    rest = [p.text.strip() for p in reply(walked(scenario, language, 0, heard))]
+    sentences = [piece.text.strip() for piece in whole]
+    assert [each for each in rest if each] == [each for each in sentences if each in rest and each]
+    for sentence in sentences:
+        assert sentence in heard or sentence in rest or "assist" in heard or "助手" in heard
+
+
+def test_the_sentence_that_broke_off_is_said_again_as_a_whole() -> None:
+    heard = "You've reached the lift emergency line. I'm an automated assistant. Please stay ins"
+    assert text_of(walked("entrapment_standard", draft=heard)) == (
+        " Please stay inside and keep away from the doors. Are you inside the lift now?"
+    )
+
+
+def test_after_another_voice_the_caller_is_not_greeted_again() -> None:
+    heard = "Hello! I'm an automated assistant. I heard that you are stuck."
+    assert text_of(walked("entrapment_standard", draft=heard)) == (
+        " Please stay inside and keep away from the doors. Are you inside the lift now?"
+    )
+
+
+def test_a_voice_that_did_not_say_what_it_is_is_followed_by_the_greeting() -> None:
+    assert "I'm an automated assistant." in text_of(walked("entrapment_standard", draft="Hel"))
+
+
+def test_a_reply_that_was_heard_in_full_ends_without_a_word() -> None:
+    call = walked("fire_smoke", "zh")
+    rest = reply(walked("fire_smoke", "zh", draft=text_of(call)))
+    assert rest == [Piece("", True, 1, "fire_smoke is P1")]
+
+
+SENTENCES = st.lists(
+    st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), min_size=1, max_size=6
+)
+
+
+@given(SENTENCES, st.integers(0, 6))
+def test_any_sentences_split_at_any_border_join_to_the_same_speech(
+    sentences: list[str], count: int
+) -> None:
+    whole = joined(sentences)
+    heard = "".join(whole[:count])
+    assert heard + "".join(joined(remaining(sentences, heard), heard)) == "".join(whole)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b", "c"]), st.text(max_size=9), max_size=3))
+def test_a_procedure_of_any_words_is_answered(words: dict[str, str]) -> None:
+    lines = tuple(Sentence(id=name, text=text) for name, text in words.items())
+    chunk = SopChunk(id="x", sop="x", version="1", section="say", language="en", sentences=lines)
+    call = walked("fire_smoke").model_copy(update={"retrieved_sop_chunks": (chunk,)})
+    assert reply(call)[-1].last
+    assert text_of(call)

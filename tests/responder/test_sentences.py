@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callflow.procedures.library import SopLibrary
 from callflow.responder.sentences import asks, contains, first_end, leads_on, plain, split
 
-
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ("Stay calm. Are you hurt?", ["Stay calm.", "Are you hurt?"]),
-        ("Mr. Smith is on floor 3.5 now. Good.", ["Mr. Smith is on floor 3.5 now.", "Good."]),
-        ("Use e.g. the handrail. Sit down.", ["Use e.g. the handrail.", "Sit down."]),
-        ("It is lift no. 7. Yes?", ["It is lift no. 7.", "Yes?"]),
-        ("No. Please stay.", ["No.", "Please stay."]),
-        ("Well... stay where you are.", ["Well... stay where you are."]),
-        ("Wait… Is that smoke?", ["Wait…", "Is that smoke?"]),
-        ('I said "stay." Then wait.', ['I said "stay."', "Then wait."]),
-        ("What?! Sit down!", ["What?!", "Sit down!"]),
-        ("请留在电梯里。您受伤了吗？", ["请留在电梯里。", "您受伤了吗？"]),
-        ("他说“别动。”请等一下！", ["他说“别动。”", "请等一下！"]),
-        ("¿Está bien?¡Espere!", ["¿Está bien?", "¡Espere!"]),
-        ("El Sr. Paz y Ud. esperen. Gracias.", ["El Sr. Paz y Ud. esperen.", "Gracias."]),
-        ("Planta núm. 4. ¿Hay luz?", ["Planta núm. 4.", "¿Hay luz?"]),
-        ("1. Stay inside. 2. Wait.", ["1. Stay inside.", "2. Wait."]),
-        ("Without an end", ["Without an end"]),
-        ("", []),
-    ],
-)
-def test_a_text_falls_into_its_sentences(text: str, sentences: list[str]) -> None:
-    assert split(text) == sentences
+DIVIDED = [
+    ("Stay calm. Are you hurt?", ["Stay calm.", "Are you hurt?"]),
+    ("Mr. Smith is on floor 3.5 now. Good.", ["Mr. Smith is on floor 3.5 now.", "Good."]),
+    ("Use e.g. the handrail. Sit down.", ["Use e.g. the handrail.", "Sit down."]),
+    ("It is lift no. 7. Yes?", ["It is lift no. 7.", "Yes?"]),
+    ("No. Please stay.", ["No.", "Please stay."]),
+    ("Well... stay where you are.", ["Well... stay where you are."]),
+    ("Wait… Is that smoke?", ["Wait…", "Is that smoke?"]),
+    ('I said "stay." Then wait.', ['I said "stay."', "Then wait."]),
+    ("What?! Sit down!", ["What?!", "Sit down!"]),
+    ("请留在电梯里。您受伤了吗？", ["请留在电梯里。", "您受伤了吗？"]),
+    ("他说“别动。”请等一下！", ["他说“别动。”", "请等一下！"]),
+    ("¿Está bien?¡Espere!", ["¿Está bien?", "¡Espere!"]),
+    ("El Sr. Paz y Ud. esperen. Gracias.", ["El Sr. Paz y Ud. esperen.", "Gracias."]),
+    ("Planta núm. 4. ¿Hay luz?", ["Planta núm. 4.", "¿Hay luz?"]),
+    ("1. Stay inside. 2. Wait.", ["1. Stay inside.", "2. Wait."]),
+    ("Without an end", ["Without an end"]),
+    ("", []),
+]
 
 
-@pytest.mark.parametrize("text", ["It is 3.", "Wait", "Mr. ", "At 5 p.m. ", "Really?", "So... "])
-def test_an_end_that_may_not_be_one_is_waited_for(text: str) -> None:
-    assert first_end(text) is None
+def test_a_text_falls_into_its_sentences() -> None:
+    assert [(text, split(text)) for text, _ in DIVIDED] == DIVIDED
 
 
-@pytest.mark.parametrize("text", ["It is 3. Y", "请等一下。", "Really? ", "Stop![stay_inside]"])
-def test_an_end_that_is_one_is_not_waited_for(text: str) -> None:
-    assert first_end(text) is not None
+def test_an_end_that_may_not_be_one_is_waited_for_and_no_other() -> None:
+    unsure = ["It is 3.", "Wait", "Mr. ", "At 5 p.m. ", "Really?", "So... "]
+    assert [text for text in unsure if first_end(text) is not None] == []
+    sure = ["It is 3. Y", "请等一下。", "Really? ", "Stop![stay_inside]"]
+    assert [text for text in sure if first_end(text) is None] == []
 
 
 @given(st.text(alphabet="ab .?!…Mr12“”", max_size=40), st.integers(0, 40))
@@ -57,34 +51,23 @@ def test_splitting_loses_nothing_but_space(text: str) -> None:
     assert "".join("".join(split(text)).split()) == "".join(text.split())
 
 
-@pytest.mark.parametrize("text", ["Are you hurt?", "您受伤了吗？", "有人受伤吗", "Is it “stuck”?”"])
-def test_a_question_is_known(text: str) -> None:
-    assert asks(text)
-    assert leads_on(text)
+QUESTIONS = ["Are you hurt?", "您受伤了吗？", "有人受伤吗", "Is it “stuck”?”"]
+INSTRUCTIONS = [
+    "Please stay inside.",
+    "Don't open the doors.",
+    "Tell me what you see.",
+    "Quédese dentro, por favor.",
+    "No abra las puertas.",
+    "请留在电梯里。",
+    "不要扒门。",
+]
+REMARKS = ["I hear you.", "That is frightening.", "Le escucho.", "我在听。", "Sigo aquí."]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Please stay inside.",
-        "Don't open the doors.",
-        "Tell me what you see.",
-        "Quédese dentro, por favor.",
-        "No abra las puertas.",
-        "请留在电梯里。",
-        "不要扒门。",
-    ],
-)
-def test_an_instruction_is_known(text: str) -> None:
-    assert leads_on(text)
-    assert not asks(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["I hear you.", "That is frightening.", "Le escucho.", "我在听。", "Sigo aquí."]
-)
-def test_a_remark_leaves_the_caller_alone(text: str) -> None:
-    assert not leads_on(text)
+def test_questions_instructions_and_remarks_are_told_apart() -> None:
+    assert [text for text in QUESTIONS if not (asks(text) and leads_on(text))] == []
+    assert [text for text in INSTRUCTIONS if asks(text) or not leads_on(text)] == []
+    assert [text for text in REMARKS if leads_on(text)] == []
 
 
 def test_every_question_of_the_shipped_procedures_leads_on() -> None:

@@ -1,7 +1,8 @@
-"""A counted reply tells an outsider everything, and a takeover goes on behind what was sent."""
+"""A counted reply tells an outsider everything; pacing changes only when a piece comes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from threading import Event
 
 import pytest
@@ -11,7 +12,15 @@ from hypothesis import strategies as st
 from callflow.call.record import CallRecord, Draft, ThreadEntry
 from callflow.call.state import CallState
 from callflow.responder import Piece
-from callflow.responder.synthetic import PARTS, Counted, CountedResponder, code_of, sentences_in
+from callflow.responder.scripted import ScriptedResponder
+from callflow.responder.synthetic import (
+    PARTS,
+    Counted,
+    CountedResponder,
+    PacedResponder,
+    code_of,
+    sentences_in,
+)
 from callflow.web.speaking import unplayed
 
 
@@ -112,18 +121,17 @@ def test_it_ends_early_when_the_lease_is_lost() -> None:
     assert list(pieces) == []
 
 
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [
-        ("We are stuck: Alfa, bravo  KILO.", "alfa bravo kilo"),
-        ("help", "help"),
-        ("", "silence"),
-        ("?!", "silence"),
-        ("a donaudampfschifffahrt", "a donaudampfsc"),
-    ],
-)
-def test_an_utterance_is_named_by_its_last_three_words(said: str, code: str) -> None:
-    assert code_of(said) == code
+CODES = [
+    ("We are stuck: Alfa, bravo  KILO.", "alfa bravo kilo"),
+    ("help", "help"),
+    ("", "silence"),
+    ("?!", "silence"),
+    ("a donaudampfschifffahrt", "a donaudampfsc"),
+]
+
+
+def test_an_utterance_is_named_by_its_last_three_words() -> None:
+    assert [(said, code_of(said)) for said, _ in CODES] == CODES
 
 
 @given(st.text(max_size=60))
@@ -135,3 +143,42 @@ def test_the_carrier_counts_its_sentences_as_we_do() -> None:
     text = text_of(record("one two three"))
     first = sentences_in(text)[0].text
     assert unplayed(text, len(first)).lstrip().startswith("Reply 1, part 2")
+
+
+class NotedEvent(Event):
+    """Notes how long somebody meant to wait, and waits not at all."""
+
+    def __init__(self, set_after: int) -> None:
+        super().__init__()
+        self.waits: list[float | None] = []
+        self.set_after = set_after
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits.append(timeout)
+        if len(self.waits) > self.set_after:
+            self.set()
+        return self.is_set()
+
+
+def test_it_says_the_same_with_a_pause_before_each_piece() -> None:
+    plain = list(ScriptedResponder().respond(record("help"), Event()))
+    stop = NotedEvent(set_after=99)
+    assert list(PacedResponder(ScriptedResponder(), 0.7).respond(record("help"), stop)) == plain
+    assert stop.waits == [0.7] * len(plain)
+
+
+def test_it_ends_early_when_the_lease_is_lost_in_a_pause() -> None:
+    plain = list(ScriptedResponder().respond(record("help"), Event()))
+    paced = PacedResponder(ScriptedResponder(), 60.0).respond(
+        record("help"), NotedEvent(set_after=2)
+    )
+    assert list(paced) == plain[:2]
+
+
+def test_a_negative_pause_is_refused() -> None:
+    class Mute:
+        def respond(self, record: CallRecord, stop: Event) -> Iterator[Piece]:
+            yield Piece("", True)
+
+    with pytest.raises(ValueError, match="use zero or more seconds"):
+        PacedResponder(Mute(), -1.0)
