@@ -22,7 +22,7 @@ from benchmarks.waiting import wait_until
 from callflow.redis.client import Client
 from callflow.store.calls import CallStore
 from callflow.store.keys import ALL_SHARDS
-from callflow.store.outcome import Claimed, Commit, Lease, Note
+from callflow.store.result import Claimed, Lease, Result
 
 PUBLIC_URL = "https://benchmark.callflow.example"
 SOCKET_URL = "wss://benchmark.callflow.example/voice/relay"
@@ -59,7 +59,7 @@ class Worker:
         """Answer every call, as fast as one connection can."""
         for sid, lease in leases.items():
             self.produced_at[sid] = time.monotonic()
-            assert self.store.commit(lease, turn, text).word is Commit.OK
+            assert self.store.commit(lease, turn, text).result is Result.OK
 
     def draft_all(self, leases: dict[str, Lease], turn: int, text: str, over_s: float) -> None:
         """Word the beginning of every reply, evenly within `over_s` (0: back to back)."""
@@ -68,7 +68,7 @@ class Worker:
             due = began + over_s * number / len(leases)
             time.sleep(max(0.0, due - time.monotonic()))
             self.produced_at[sid] = time.monotonic()
-            assert self.store.note_draft(lease, turn, text) is Note.NOTED
+            assert self.store.save_draft(lease, turn, text) is Result.OK
 
 
 @dataclass(frozen=True, slots=True)

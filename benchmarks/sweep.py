@@ -26,7 +26,7 @@ from callflow.settings import Settings
 from callflow.store.calls import CallStore
 from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.leases import Leases
-from callflow.store.outcome import Claimed
+from callflow.store.result import Claimed
 from callflow.watchdog import Watchdog
 
 Say = Callable[[str], None]
@@ -72,7 +72,7 @@ class _Callflow:
         store = CallStore(scripts, timing)
         self.watchdog = Watchdog(store, Leases(scripts, timing))
         store.open(FIRST)
-        store.hear(FIRST, 1, SAID)
+        store.record_utterance(FIRST, 1, SAID)
         claimed = store.claim(FIRST, "w0@host/1-00", "0")
         assert isinstance(claimed, Claimed)
         keys = call_keys(FIRST)

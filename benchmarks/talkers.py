@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from benchmarks.lines import REPLY, SAID
 from callflow.store.calls import CallStore
-from callflow.store.outcome import Claimed, Lease
+from callflow.store.result import Claimed, Lease
 
 
 def stamped(words: str) -> str:
@@ -78,13 +78,13 @@ class Talkers:
 
     def _take(self, sid: str, turn: int, step: int) -> None:
         if step == 0:
-            self.store.hear(sid, turn, stamped(SAID))
+            self.store.record_utterance(sid, turn, stamped(SAID))
         elif step == 1:
             claimed = self.store.claim(sid, "w1@benchmark/1-aa", uuid4().hex)
             assert isinstance(claimed, Claimed)
             self._held[sid] = claimed.lease
         elif step == 2:
-            self.store.note_draft(self._held[sid], turn, stamped(REPLY))
+            self.store.save_draft(self._held[sid], turn, stamped(REPLY))
         else:
             self.store.commit(self._held.pop(sid), turn, stamped(REPLY))
             self.turns += 1

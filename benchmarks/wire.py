@@ -15,7 +15,7 @@ from importlib import resources
 import redis
 
 from benchmarks.crowd import Crowd
-from callflow.redis.scripts import source
+from callflow.redis.lua import load
 
 _LAST = "benchmarks:monitored"
 
@@ -55,4 +55,4 @@ def _scripts() -> dict[str, str]:
     """SHA-1 → name of every script of callflow."""
     folder = resources.files("callflow.store") / "lua"
     names = [file.name.removesuffix(".lua") for file in folder.iterdir()]
-    return {source(name)[1]: name for name in names if name != "prelude"}
+    return {load(name).sha: name for name in names if name != "prelude"}

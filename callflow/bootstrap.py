@@ -19,6 +19,7 @@ from callflow.archive import Archivist
 from callflow.call.facts import known
 from callflow.call.record import CallRecord
 from callflow.errors import SettingsError
+from callflow.handover import Ringing
 from callflow.heartbeat import Drain, Heartbeat, worker_name
 from callflow.intake import Intake
 from callflow.procedures.library import SopLibrary
@@ -35,7 +36,6 @@ from callflow.responder.prompt import PromptError, Prompts
 from callflow.responder.scripted import ScriptedResponder, conditions
 from callflow.responder.synthetic import CountedResponder, EchoResponder, PacedResponder
 from callflow.retrieval.engine import Retrieval, engine, installed
-from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.store.breaker import Breakers

@@ -1,6 +1,6 @@
 """Keeps the leases of one process alive, and says when one of them may no longer be trusted.
 
-One thread beats for all turns of its process in one round trip, and holds the open subscription by
+One thread beats for all turns of its process in one round trip, and guards the open subscription by
 which the process is known to live. It also watches the turns' deadlines, and that of a worker which
 is told to end: a turn that is stuck goes on beating otherwise, and nobody would ever come for its
 caller.
@@ -27,8 +27,8 @@ from callflow import logs
 from callflow.call.deadline import Timing
 from callflow.errors import LeaseLost, StoreError
 from callflow.store.calls import CallStore
-from callflow.store.outcome import Beat, Lease
 from callflow.store.presence import Presence
+from callflow.store.result import Lease, Result
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Drain:
     """Says to a worker's parent, and to every child forked from it, that the worker is to end.
 
     It is a page that they share. A child would hear of it in no other way but a signal, and that
-    breaks into its turn wherever that is, while Celery's own soft shutdown holds the parent up for
+    breaks into its turn wherever that is, while Celery's own soft shutdown guards the parent up for
     all of its time, however soon the turns are done, and knows no pool of threads.
     """
 
@@ -94,8 +94,8 @@ class Drain:
 
 
 @dataclass(eq=False, slots=True)
-class Hold:
-    """One turn's hold on its lease; times are on this process's monotonic clock, s."""
+class LeaseGuard:
+    """Guards one turn's lease; times are on this process's monotonic clock, s."""
 
     lease: Lease
     beaten_at: float
@@ -111,7 +111,7 @@ class Hold:
     settled: threading.Event = field(default_factory=threading.Event)
     """Set when the server has taken it back."""
 
-    def lose(self, reason: str) -> None:
+    def revoke(self, reason: str) -> None:
         """Say that the lease is gone. The first reason stands."""
         if self.lost is None:
             self.lost = reason
@@ -121,7 +121,7 @@ class Hold:
     def check(self) -> None:
         """Raise LeaseLost unless we may still believe that the call is ours."""
         if self.lost is None and time.monotonic() - self.beaten_at > self.trusted_s:
-            self.lose("no beat was accepted for too long")
+            self.revoke("no beat was accepted for too long")
         if self.lost is not None:
             raise LeaseLost(self.lease.call_sid, self.lease.fence, self.lost)
 
@@ -137,7 +137,7 @@ class Heartbeat:
         self._store = store
         self._presence = presence
         self._timing: Timing = store.timing
-        self._holds: set[Hold] = set()
+        self._guards: set[LeaseGuard] = set()
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._present = threading.Event()
@@ -166,15 +166,15 @@ class Heartbeat:
             self._thread.join()
 
     @contextmanager
-    def keep(
+    def guard(
         self, lease: Lease, since: float, give_back: Callable[[Lease, str], None]
-    ) -> Iterator[Hold]:
+    ) -> Iterator[LeaseGuard]:
         """Beat for `lease` while the block runs. `since`: monotonic time before the claim, s.
 
         When the turn has to be given up, `give_back(lease, reason)` is called from the heartbeat's
         thread: once, and again at each beat while it raises StoreError.
         """
-        hold = Hold(
+        guard = LeaseGuard(
             lease,
             beaten_at=since,
             trusted_s=self._timing.trusted_ms / 1000,
@@ -182,15 +182,15 @@ class Heartbeat:
             give_back=give_back,
         )
         with self._lock:
-            self._holds.add(hold)
+            self._guards.add(guard)
         try:
-            yield hold
+            yield guard
         finally:
-            if hold.owing is not None:
+            if guard.owing is not None:
                 # A worker that ends does so as soon as its turns have.
-                hold.settled.wait(SETTLE_WITHIN_S)
+                guard.settled.wait(SETTLE_WITHIN_S)
             with self._lock:
-                self._holds.discard(hold)
+                self._guards.discard(guard)
 
     def _live(self) -> None:
         try:
@@ -218,7 +218,7 @@ class Heartbeat:
                 self._present.set()
                 silent = False
             except StoreError as error:
-                # Nothing to do but try again: each hold that is not renewed stops trusting itself,
+                # Nothing to do but try again: each lease that is not renewed is trusted no more,
                 # and every turn that goes on without the server fails at its own next write.
                 if not silent:
                     log.warning("%s cannot beat: %s", self.worker, error)
@@ -232,40 +232,41 @@ class Heartbeat:
         arrive, after all that could be done."""
         now = time.monotonic()
         with self._lock:
-            holds = list(self._holds)
-        if self._expendable and any(h.lost and now - h.lost_at > STUCK_AFTER_S for h in holds):
+            guards = list(self._guards)
+        stuck = (one.lost and now - one.lost_at > STUCK_AFTER_S for one in guards)
+        if self._expendable and any(stuck):
             # The turn was given away and told to stop, and still sits in the only slot we are.
             os._exit(STUCK_STATUS)
-        failures = list(self._give_up(holds, now))
-        living = [hold for hold in holds if hold.lost is None]
-        for hold, word in zip(
-            living, self._store.beat(*(hold.lease for hold in living)), strict=True
+        failures = list(self._give_up(guards, now))
+        living = [guard for guard in guards if guard.lost is None]
+        for guard, word in zip(
+            living, self._store.beat(*(guard.lease for guard in living)), strict=True
         ):
             match word:
-                case Beat.BEATEN:
-                    hold.beaten_at = now
+                case Result.OK:
+                    guard.beaten_at = now
                 case StoreError():
                     failures.append(word)
                 case _:
-                    hold.lose(f"the server says: {word}")
+                    guard.revoke(f"the server says: {word}")
         if failures:
             raise failures[0]
 
-    def _give_up(self, holds: list[Hold], now: float) -> Iterator[StoreError]:
+    def _give_up(self, guards: list[LeaseGuard], now: float) -> Iterator[StoreError]:
         """Why those that could not be given back now were not: the next beat tries again."""
-        for hold in holds:
-            if hold.lost is None and now >= hold.deadline_at:
-                hold.owing = DEADLINE
-                hold.lose("the turn's deadline has passed")
-            elif hold.lost is None and self.drain.begun and self.drain.left_s <= 0:
-                hold.owing = DRAINED
-                hold.lose("the worker ends")
-        for hold in holds:
-            if hold.owing is not None:
+        for guard in guards:
+            if guard.lost is None and now >= guard.deadline_at:
+                guard.owing = DEADLINE
+                guard.revoke("the turn's deadline has passed")
+            elif guard.lost is None and self.drain.begun and self.drain.left_s <= 0:
+                guard.owing = DRAINED
+                guard.revoke("the worker ends")
+        for guard in guards:
+            if guard.owing is not None:
                 try:
-                    hold.give_back(hold.lease, hold.owing)
+                    guard.give_back(guard.lease, guard.owing)
                 except StoreError as error:
                     yield error
                     continue
-                hold.owing = None
-                hold.settled.set()
+                guard.owing = None
+                guard.settled.set()

@@ -6,16 +6,15 @@ reads, so that losing everything else, the wake-up included, costs time and no w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from callflow.call.limits import LIMIT
 from callflow.celery import Wake, wake, wake_ring
+from callflow.handover import hand_to_human
 from callflow.language.danger import dangers
 from callflow.store.calls import CallStore
-from callflow.store.outcome import Finish, Heard, Open
-from callflow.transfer import to_human
+from callflow.store.result import Result, UtteranceStored
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,35 +23,12 @@ class Intake:
 
     store: CallStore
 
-    def open(
-        self,
-        call_sid: str,
-        *,
-        site: str | None = None,
-        language: str = "en",
-        greeting: str = "",
-        alert: str | None = None,
-        needs_human: str | None = None,
-        facts: Mapping[str, Any] | None = None,
-    ) -> Open:
-        """A call was received. Twice for one call changes nothing.
-
-        `greeting`: what the caller hears first. `alert`: why a human is rung from the start;
-        `needs_human`: why one is wanted, whom somebody else rings.
-        `facts`: what is known of the site, so that a reply can read it back.
-        """
-        word = self.store.open(
-            call_sid,
-            site=site,
-            language=language,
-            greeting=greeting,
-            alert=alert,
-            needs_human=needs_human,
-            facts=facts,
-        )
-        if alert is not None and word is Open.OPENED:
+    def open(self, call_sid: str, *, alert: str | None = None, **given: Any) -> Result:
+        """A call was received: `CallStore.open`, and whoever is to be rung from the start is."""
+        result = self.store.open(call_sid, alert=alert, **given)
+        if alert is not None and result is Result.OK:
             wake_ring(call_sid)
-        return word
+        return result
 
     def hear(
         self,
@@ -64,16 +40,15 @@ class Intake:
         understood: bool = True,
         wants_human: str | None = None,
         after_loss: bool = False,
-    ) -> tuple[Heard, Wake | None]:
+    ) -> tuple[UtteranceStored, Wake | None]:
         """The caller said `text` in `turn` (from 1); an empty text is silence, or keys (`digits`).
 
-        Twice for one turn stores it once; see `Lines.hear` for the rest. The second word is what
-        became of the message to the workers: None where none was needed, because a worker is about
-        to look anyway. Raises UnknownCall, CallEnded, TurnOutOfOrder, InvalidUtterance: then
-        nothing was stored.
+        Twice for one turn stores it once; see `CallStore.record_utterance` for the rest and for
+        what is raised: then nothing was stored. The second word is what became of the message to
+        the workers: None where none was needed, because a worker is about to look anyway.
         """
         danger = bool(dangers(text, ""))
-        heard = self.store.hear(
+        stored = self.store.record_utterance(
             call_sid,
             turn,
             text,
@@ -83,15 +58,15 @@ class Intake:
             danger=danger,
             after_loss=after_loss,
         )
-        if heard.full:
-            to_human(self.store, call_sid, LIMIT)
-            return heard, None
+        if stored.full:
+            hand_to_human(self.store, call_sid, LIMIT)
+            return stored, None
         # Where a message waits already, one that tells of danger overtakes it.
-        needed = heard.wake or (heard.waits and danger)
-        sent = wake(call_sid, urgency=heard.urgency) if needed else None
-        if heard.alerted:
+        needed = stored.wake or (stored.waits and danger)
+        sent = wake(call_sid, urgency=stored.urgency) if needed else None
+        if stored.alerted:
             wake_ring(call_sid)
-        return heard, sent
+        return stored, sent
 
     def wake_again(self, call_sid: str) -> Wake:
         """What was said is stored, and the answer to that was lost: whether a message was sent as
@@ -99,6 +74,6 @@ class Intake:
         """
         return wake(call_sid)
 
-    def end(self, call_sid: str, outcome: str) -> Finish:
+    def end(self, call_sid: str, outcome: str) -> Result:
         """The line is closed (`hung_up`, `resolved`, …). The first outcome stands."""
         return self.store.end(call_sid, outcome)

@@ -1,4 +1,4 @@
-"""One conversational turn: claim → understand → retrieve → respond → commit.
+"""One conversational turn: claim → analyse → respond → commit.
 
 Everything it knows it reads from the record, and everything it learns it writes there under its
 fence, so that at any line of this file the process may vanish: another worker runs the same file
@@ -14,16 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from callflow import logs, tracing, transfer
-from callflow.call.deadline import Rung, rung
+from callflow import logs, tracing
+from callflow.call.deadline import Escalation, escalation
 from callflow.call.facts import merged
 from callflow.call.record import CallRecord
 from callflow.celery import wake, wake_ring
 from callflow.errors import CallflowError, LeaseLost
-from callflow.heartbeat import DEADLINE, DRAINED, Heartbeat, Hold
+from callflow.handover import POISON, hand_on, hand_to_human
+from callflow.heartbeat import DEADLINE, DRAINED, Heartbeat, LeaseGuard
 from callflow.responder import Piece, Responder
 from callflow.store.calls import CallStore
-from callflow.store.outcome import Claimed, Commit, Lease, Note, Pass, Release
+from callflow.store.result import Claimed, Lease, Result
 from callflow.understand import Comprehension
 
 
@@ -49,6 +50,15 @@ FOR_NOTHING = frozenset(
 )
 """What a worker made of a message that came late, or doubled."""
 
+_OUTCOMES = {
+    Result.IDLE: TurnOutcome.IDLE,
+    Result.HELD: TurnOutcome.HELD,
+    Result.ENDED: TurnOutcome.ENDED,
+    Result.UNKNOWN: TurnOutcome.UNKNOWN,
+    Result.FENCED: TurnOutcome.LOST,
+}
+"""What a refusal of the store makes of a turn."""
+
 
 class UnfinishedReply(CallflowError):
     """A responder ended without saying that it had: a mistake in the responder."""
@@ -56,7 +66,7 @@ class UnfinishedReply(CallflowError):
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What a worker process needs to run turns; built once per process by `bootstrap`."""
+    """Runs the turns of a worker process; built once per process by `bootstrap`."""
 
     store: CallStore
     heartbeat: Heartbeat
@@ -70,151 +80,134 @@ class Turns:
 
         An exception of the responder gives the call to another worker and is raised.
         """
+        worker = self.heartbeat.worker
         if self.heartbeat.drain.begun:
             wake(call_sid, takeover=True)
             return TurnOutcome.DRAINED
-        with logs.bound(call_sid=call_sid, worker=self.heartbeat.worker):
-            return self._run(call_sid)
-
-    def _run(self, call_sid: str) -> TurnOutcome:
-        self.heartbeat.start()
-        since, since_ns = time.monotonic(), tracing.now_ns()
-        claimed = self.store.claim(call_sid, self.heartbeat.worker, secrets.token_hex(8))
-        if not isinstance(claimed, Claimed):
-            return TurnOutcome(claimed)
-        with (
-            _told(claimed, self.heartbeat.worker, since_ns) as span,
-            self.heartbeat.keep(claimed.lease, since, self._give_up) as hold,
-        ):
-            try:
-                outcome = self._serve(claimed.record, hold)
+        with logs.bound(call_sid=call_sid, worker=worker):
+            self.heartbeat.start()
+            since, since_ns = time.monotonic(), tracing.now_ns()
+            claimed = self.store.claim(call_sid, worker, secrets.token_hex(8))
+            if isinstance(claimed, Result):
+                return _OUTCOMES[claimed]
+            with (
+                _observed(claimed, since_ns) as span,
+                self.heartbeat.guard(claimed.lease, since, self._give_up) as guard,
+            ):
+                outcome = self._answer_or_hand_back(claimed.record, guard)
                 tracing.note(span, outcome=outcome)
                 return outcome
-            except LeaseLost:
-                return TurnOutcome.LOST
-            except Exception as error:
-                self._give_back(hold.lease, type(error).__name__, costs=True)
-                raise
-            except BaseException:
-                # SystemExit: Celery ends the process. The turn is as good as new.
-                self._give_back(hold.lease, DRAINED, costs=False)
-                raise
 
-    def _serve(self, record: CallRecord, hold: Hold) -> TurnOutcome:
-        step = rung(record.attempts)
-        if step is Rung.HUMAN:
-            return _PASSED[
-                transfer.to_human(self.store, record.call_sid, transfer.POISON, lease=hold.lease)
-            ]
-        prepared = self._understood(record, hold.lease)
-        with tracing.span("respond", rung=step):
-            spoken, last = self._spoken(prepared, hold, self._responder_for(step))
-        return self._committed(prepared, hold, spoken, _marked(last, step))
+    def _answer_or_hand_back(self, record: CallRecord, guard: LeaseGuard) -> TurnOutcome:
+        try:
+            return self._answer(record, guard)
+        except LeaseLost:
+            return TurnOutcome.LOST
+        except Exception as error:
+            self._hand_back(guard.lease, type(error).__name__, costs=True)
+            raise
+        except BaseException:
+            # SystemExit: Celery ends the process. The turn is as good as new.
+            self._hand_back(guard.lease, DRAINED, costs=False)
+            raise
 
-    def _responder_for(self, step: Rung) -> Responder:
-        return self.script if step is Rung.SCRIPT else self.responder
+    def _answer(self, record: CallRecord, guard: LeaseGuard) -> TurnOutcome:
+        whom = escalation(record.attempts)
+        if whom is Escalation.HUMAN:
+            result = hand_to_human(self.store, record.call_sid, POISON, lease=guard.lease)
+            return _OUTCOMES.get(result, TurnOutcome.TRANSFERRED)
+        record = self._analyse(record, guard.lease)
+        text, last = self._respond(record, guard, whom)
+        return self._commit(record, guard.lease, text, last)
 
-    def _understood(self, record: CallRecord, lease: Lease) -> CallRecord:
+    def _analyse(self, record: CallRecord, lease: Lease) -> CallRecord:
         """The record with what the oldest utterance that is owed a reply says, and the procedures
         for it. All of it is kept: the worker that takes over finds it there."""
         if record.understood > record.answered:
             return record
         with tracing.span("understand") as span:
-            understood = self.comprehension.read(record).of(record)
-            tracing.note(span, scenario=understood.scenario_type)
-            kept = self.store.note_understood(lease, understood)
-        _still_ours(lease, kept.word)
-        if kept.alerted:
+            analysed = self.comprehension.read(record).of(record)
+            tracing.note(span, scenario=analysed.scenario_type)
+            saved = self.store.save_analysis(lease, analysed)
+        _require_lease(lease, saved.result)
+        if saved.alerted:
             # Where life is at risk nobody waits for our words.
             wake_ring(record.call_sid)
-        return understood
+        return analysed
 
-    def _spoken(self, record: CallRecord, hold: Hold, responder: Responder) -> tuple[str, Piece]:
+    def _respond(
+        self, record: CallRecord, guard: LeaseGuard, whom: Escalation
+    ) -> tuple[str, Piece]:
         """Send the reply piece by piece; all of it, and its last piece."""
+        with tracing.span("respond", rung=whom):
+            if whom is not Escalation.SCRIPT:
+                return self._send_pieces(record, guard, self.responder)
+            text, last = self._send_pieces(record, guard, self.script)
+            # One for a human to look at.
+            return text, replace(last, needs_human=last.needs_human or POISON)
+
+    def _send_pieces(
+        self, record: CallRecord, guard: LeaseGuard, responder: Responder
+    ) -> tuple[str, Piece]:
         turn = record.answered + 1
-        spoken = record.draft.text if record.draft and record.draft.turn == turn else ""
-        for piece in responder.respond(record, hold.stop):
-            hold.check()
-            self._remark(record.call_sid, piece)
-            spoken += piece.text
+        text = record.draft.text if record.draft and record.draft.turn == turn else ""
+        for piece in responder.respond(record, guard.stop):
+            guard.check()
+            for remark in piece.remarks:
+                # What a guard has caught and how a model has failed.
+                self.store.handovers.note(record.call_sid, "remarked", remark)
+            text += piece.text
             if piece.last:
-                return spoken, piece
-            noted = self.store.note_draft(hold.lease, turn, spoken, lang=record.language)
-            _still_ours(hold.lease, noted)
-        hold.check()
+                return text, piece
+            _require_lease(
+                guard.lease, self.store.save_draft(guard.lease, turn, text, lang=record.language)
+            )
+        guard.check()
         raise UnfinishedReply(f"{type(responder).__name__} ended without a last piece")
 
-    def _remark(self, call_sid: str, piece: Piece) -> None:
-        """What a guard has caught and how a model has failed stands in the journal."""
-        for remark in piece.remarks:
-            self.store.handovers.note(call_sid, "remarked", remark)
-
-    def _committed(self, record: CallRecord, hold: Hold, spoken: str, last: Piece) -> TurnOutcome:
+    def _commit(self, record: CallRecord, lease: Lease, text: str, last: Piece) -> TurnOutcome:
         with tracing.span("commit") as span:
             committed = self.store.commit(
-                hold.lease,
+                lease,
                 record.answered + 1,
-                spoken,
+                text,
                 sop_step=last.sop_step,
                 needs_human=last.needs_human,
                 facts=merged(record.facts, last.facts) if last.facts else None,
                 lang=record.language,
             )
-            tracing.note(span, outcome=committed.word)
+            tracing.note(span, outcome=committed.result)
         if committed.alerted:
             wake_ring(record.call_sid)
-        match committed.word:
-            case Commit.OK:
-                return TurnOutcome.ANSWERED
-            case Commit.MOVED:
-                wake(record.call_sid, urgency="P1" if committed.hurried else record.urgency)
-                return TurnOutcome.ANSWERED
-            case Commit.ENDED | Commit.UNKNOWN as word:
-                return TurnOutcome(word)
-            case Commit.FENCED:
-                return TurnOutcome.LOST
+        if committed.result is Result.MOVED:
+            wake(record.call_sid, urgency="P1" if committed.hurried else record.urgency)
+        return _OUTCOMES.get(committed.result, TurnOutcome.ANSWERED)
 
     def _give_up(self, lease: Lease, reason: str) -> None:
-        self._give_back(lease, reason, costs=reason == DEADLINE)
+        self._hand_back(lease, reason, costs=reason == DEADLINE)
 
-    def _give_back(self, lease: Lease, reason: str, *, costs: bool) -> None:
+    def _hand_back(self, lease: Lease, reason: str, *, costs: bool) -> None:
         with logs.bound(call_sid=lease.call_sid, fence=lease.fence):
             released = self.store.hand_back(lease, reason, costs=costs)
-            if released.word is Release.RELEASED:
-                transfer.pass_on(self.store, lease.call_sid, released.attempts)
-
-
-_PASSED = {
-    Pass.PASSED: TurnOutcome.TRANSFERRED,
-    Pass.AGAIN: TurnOutcome.TRANSFERRED,
-    Pass.FENCED: TurnOutcome.LOST,
-    Pass.ENDED: TurnOutcome.ENDED,
-    Pass.UNKNOWN: TurnOutcome.UNKNOWN,
-}
+            if released.result is Result.OK:
+                hand_on(self.store, lease.call_sid, released.attempts)
 
 
 @contextmanager
-def _told(claimed: Claimed, worker: str, since_ns: int) -> Iterator[tracing.Span]:
+def _observed(claimed: Claimed, since_ns: int) -> Iterator[tracing.Span]:
     """Logs and traces are told which turn it is that goes on; `since_ns`: when it was claimed."""
-    record, fence = claimed.record, claimed.lease.fence
+    record, lease = claimed.record, claimed.lease
     turn = record.answered + 1
     with (
-        logs.bound(turn=turn, fence=fence),
-        tracing.turn("turn", record.call_sid, turn, since_ns=since_ns, fence=fence) as span,
+        logs.bound(turn=turn, fence=lease.fence),
+        tracing.turn("turn", record.call_sid, turn, since_ns=since_ns, fence=lease.fence) as span,
     ):
-        tracing.note(span, worker=worker, attempts=record.attempts)
+        tracing.note(span, worker=lease.worker, attempts=record.attempts)
         with tracing.span("claim", since_ns=since_ns):
             """It was made before anybody knew of which turn."""
         yield span
 
 
-def _marked(last: Piece, step: Rung) -> Piece:
-    """A turn that had to be answered by the plain script is one for a human to look at."""
-    if step is not Rung.SCRIPT:
-        return last
-    return replace(last, needs_human=last.needs_human or transfer.POISON)
-
-
-def _still_ours(lease: Lease, word: Note) -> None:
-    if word is not Note.NOTED:
-        raise LeaseLost(lease.call_sid, lease.fence, f"the server says: {word}")
+def _require_lease(lease: Lease, result: Result) -> None:
+    if result is not Result.OK:
+        raise LeaseLost(lease.call_sid, lease.fence, f"the server says: {result}")

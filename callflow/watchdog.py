@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from callflow import logs, tracing
+from callflow.call.deadline import Escalation
 from callflow.celery import any_waits, discard, next_turns, wake, wake_ring
+from callflow.handover import hand_on
 from callflow.store.calls import CallStore
 from callflow.store.leases import Findings, Leases, Suspect
-from callflow.store.outcome import Finish, Release
-from callflow.transfer import PassedTo, pass_on
+from callflow.store.result import Result
 
 GONE = "gone"
 """The holder's process is dead: its subscription has vanished."""
@@ -107,11 +108,11 @@ class Watchdog:
             raise found.failure  # After all that could be done.
         return Sweep(
             reclaimed=len(passed),
-            to_worker=passed.count(PassedTo.WORKER),
-            to_human=passed.count(PassedTo.HUMAN),
+            to_worker=len(passed) - passed.count(Escalation.HUMAN),
+            to_human=passed.count(Escalation.HUMAN),
             woken=len(unclaimed),
             rung=len(found.rings),
-            abandoned=ended.count(Finish.FINISHED),
+            abandoned=ended.count(Result.OK),
         )
 
     def _fallen(self, found: Findings) -> list[tuple[Suspect, str]]:
@@ -125,14 +126,14 @@ class Watchdog:
             fallen += [(suspect, GONE) for suspect in late if suspect.worker not in present]
         return fallen
 
-    def _take_back(self, suspect: Suspect, reason: str, now_ms: int | None) -> PassedTo | None:
+    def _take_back(self, suspect: Suspect, reason: str, now_ms: int | None) -> Escalation | None:
         call_sid, fence = suspect.call_sid, suspect.fence
         with (
             logs.bound(call_sid=call_sid, fence=fence),
             tracing.span("reclaim", call_sid=call_sid, fence=fence, lost=suspect.worker) as span,
         ):
             released = self.store.reclaim(call_sid, fence, suspect.last_beat, reason, now_ms=now_ms)
-            tracing.note(span, reason=reason, outcome=released.word, attempts=released.attempts)
-            if released.word is not Release.RELEASED:
+            tracing.note(span, reason=reason, outcome=released.result, attempts=released.attempts)
+            if released.result is not Result.OK:
                 return None
-            return pass_on(self.store, call_sid, released.attempts)
+            return hand_on(self.store, call_sid, released.attempts)

@@ -15,7 +15,7 @@ import httpx
 from callflow.access.http import SESSION_COOKIE
 from callflow.access.sessions import csrf_token
 from callflow.access.users_file import edit_users
-from callflow.call import acts
+from callflow.call import edits
 from tests.desk import password_of, user, write_users
 from tests.exchange import Exchange, open_exchange
 from tests.parts import SID, Parts
@@ -46,7 +46,7 @@ class Dispatcher:
 
     def looks(self, call_sid: str = SID) -> None:
         """Look at a call: what is done next is done to what stands there now."""
-        self.looked[call_sid] = acts.seen(self.exchange.parts.record(call_sid).acts)
+        self.looked[call_sid] = edits.version_token(self.exchange.parts.record(call_sid).acts)
 
     def act(self, what: str, call_sid: str = SID, **fields: str) -> httpx.Response:
         """Send one form, with what was seen last, if anything."""

@@ -10,7 +10,7 @@ from callflow.records.record_store import RecordStore
 from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore
-from callflow.store.outcome import Claimed
+from callflow.store.result import Claimed
 from callflow.store.unarchived import Unarchived
 from tests.parts import SID, TIMING
 
@@ -68,7 +68,7 @@ def archive_into(
 def one_call(store: CallStore, call_sid: str = SID, *, ended: bool = True) -> None:
     """A call of one turn, from its first ring to its end."""
     store.open(call_sid, greeting="This is a machine.", site="tower-1")
-    store.hear(call_sid, 1, "stuck in the lift")
+    store.record_utterance(call_sid, 1, "stuck in the lift")
     claimed = store.claim(call_sid, "w@test/1-aa", f"claim-{call_sid}")
     assert isinstance(claimed, Claimed)
     store.commit(claimed.lease, 1, "Help is coming.")

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from twilio.request_validator import RequestValidator
 
 from callflow.celery import CALLS, RING
-from callflow.ringing import Ringing
+from callflow.handover import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.turn import Turns

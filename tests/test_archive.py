@@ -14,9 +14,9 @@ from callflow.records.record_store import RecordStore
 from callflow.records.search import RecordQuery, find, ls
 from callflow.records.verify import verify
 from callflow.redis.scripts import Scripts
-from callflow.store.audit import Audit, audit_key
+from callflow.store.audit import Audit
 from callflow.store.keys import call_keys
-from callflow.store.outcome import Beat, Claimed
+from callflow.store.result import Claimed, Result
 from callflow.store.unarchived import LOOKS, Settled, Unarchived
 from tests.archiving import KEY, archive_into, archiving, one_call, url_in
 from tests.parts import SID, TIMING, Parts
@@ -65,9 +65,7 @@ def test_a_call_that_a_person_ends_is_kept_with_who_ended_it(
     parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store, ended=False)
-    parts.store.desk_work.end(
-        parts.record, SID, Disposition.TEST, "ana", request="r", confirmed=True
-    )
+    parts.store.staff.end(parts.record, SID, Disposition.TEST, "ana", request="r", confirmed=True)
     assert archive.round("test") == Archived(kept=1)
     assert find(records, SID).fields["disposition"]["by"] == "ana"
 
@@ -104,7 +102,7 @@ def test_what_is_written_of_a_complete_call_is_added_to_its_record(
 ) -> None:
     store, audit = parts.store, Audit(Scripts(parts.client))
     one_call(store, ended=False)
-    store.hear(SID, 2, "hello?")
+    store.record_utterance(SID, 2, "hello?")
     late = store.claim(SID, "w@test/1-bb", "claim-2")
     assert isinstance(late, Claimed)
     store.end(SID, "hung_up")
@@ -133,7 +131,7 @@ def test_the_last_look_takes_the_keys_away_and_never_a_line_that_is_not_kept(
     one_call(parts.store)
     Audit(Scripts(parts.client)).note(SID, "ana", "read")
     archive.round("test")
-    keys = (*call_keys(SID).own, audit_key(SID))
+    keys = (*call_keys(SID).own, call_keys(SID).audit)
     left = [parts.client.pttl(key) for key in keys]
     assert 0 < min(left) <= max(left) <= TIMING.completed_ttl_ms * (1 + 1 / LOOKS)
     for key in keys:
@@ -207,7 +205,7 @@ def test_a_call_whose_end_a_failover_took_back_goes_on_and_is_kept_in_the_end(
     parts.client.zadd(keys.shard.active, {SID: 1})
 
     assert archive.unarchived.settle(SID, "") is Settled.OPEN
-    parts.store.hear(SID, 2, "are you still there?")
+    parts.store.record_utterance(SID, 2, "are you still there?")
     parts.store.end(SID, "abandoned")
     assert archive.round("test") == Archived(kept=1)
 
@@ -286,9 +284,9 @@ def test_an_archivist_tells_of_a_failure_once_and_of_its_end(
 def test_a_beat_to_a_complete_call_says_that_it_is_over(parts: Parts, archive: Archive) -> None:
     """Calls that wait for their archive are as complete as any."""
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "hello")
+    parts.store.record_utterance(SID, 1, "hello")
     claimed = parts.store.claim(SID, "w@test/1-aa", "claim-1")
     assert isinstance(claimed, Claimed)
     parts.store.end(SID, "hung_up")
-    assert parts.store.beat(claimed.lease) == [Beat.ENDED]
+    assert parts.store.beat(claimed.lease) == [Result.ENDED]
     archive.round("test")

@@ -15,8 +15,8 @@ from callflow.errors import LeaseLost, StoreUnavailable
 from callflow.heartbeat import DEADLINE, DRAINED, Drain, Heartbeat, worker_name
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
-from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
+from callflow.store.result import Claimed, Lease
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
 
@@ -52,9 +52,9 @@ def test_it_beats_for_every_turn_of_its_process(parts: Parts) -> None:
 
     heartbeat.start()
     with (
-        heartbeat.keep(leases[0], time.monotonic(), _never),
-        heartbeat.keep(leases[1], time.monotonic(), _never),
-        heartbeat.keep(leases[2], time.monotonic(), _never),
+        heartbeat.guard(leases[0], time.monotonic(), _never),
+        heartbeat.guard(leases[1], time.monotonic(), _never),
+        heartbeat.guard(leases[2], time.monotonic(), _never),
     ):
         for lease, beat in zip(leases, first, strict=True):
             wait_until(partial(_beaten_since, parts, lease, beat), f"no beat for {lease}")
@@ -84,7 +84,7 @@ def test_a_refused_beat_stops_the_turn(parts: Parts) -> None:
     lease = _claimed(parts)
     heartbeat = _heartbeat(parts)
     heartbeat.start()
-    with heartbeat.keep(lease, time.monotonic(), _never) as hold:
+    with heartbeat.guard(lease, time.monotonic(), _never) as hold:
         hold.check()
         parts.store.reclaim(SID, lease.fence, 2**53, "silent")
 
@@ -98,7 +98,7 @@ def test_a_hang_up_stops_the_turn(parts: Parts) -> None:
     lease = _claimed(parts)
     heartbeat = _heartbeat(parts)
     heartbeat.start()
-    with heartbeat.keep(lease, time.monotonic(), _never) as hold:
+    with heartbeat.guard(lease, time.monotonic(), _never) as hold:
         parts.intake.end(SID, "hung_up")
 
         assert hold.stop.wait(10)
@@ -116,7 +116,7 @@ def test_without_the_server_a_lease_is_trusted_until_one_beat_before_others_may_
         own_server.kill()
         heartbeat = _heartbeat(parts)
         heartbeat.start()
-        with heartbeat.keep(lease, time.monotonic(), _never) as hold:
+        with heartbeat.guard(lease, time.monotonic(), _never) as hold:
             hold.check()
 
             def lost() -> bool:
@@ -136,7 +136,7 @@ def test_a_turn_past_its_deadline_is_given_back_once(parts: Parts) -> None:
     lease = _claimed(parts)
     given_back: list[tuple[Lease, str]] = []
     heartbeat = _heartbeat(parts)
-    with heartbeat.keep(lease, time.monotonic() - 5.0, _noting(given_back)) as hold:
+    with heartbeat.guard(lease, time.monotonic() - 5.0, _noting(given_back)) as hold:
         heartbeat.beat()
         heartbeat.beat()
 
@@ -149,8 +149,8 @@ def test_every_turn_that_runs_when_the_worker_has_to_end_is_given_back_once(part
     given_back: list[tuple[Lease, str]] = []
     heartbeat = _heartbeat(parts, drain=Drain(within_s=0))
     with (
-        heartbeat.keep(leases[0], time.monotonic(), _noting(given_back)) as first,
-        heartbeat.keep(leases[1], time.monotonic(), _noting(given_back)),
+        heartbeat.guard(leases[0], time.monotonic(), _noting(given_back)) as first,
+        heartbeat.guard(leases[1], time.monotonic(), _noting(given_back)),
     ):
         heartbeat.beat()
         first.check()
@@ -167,7 +167,7 @@ def test_turns_that_still_have_time_when_the_worker_is_told_to_end_go_on(parts: 
     lease = _claimed(parts)
     heartbeat = _heartbeat(parts, drain=Drain(within_s=60))
     heartbeat.drain.begin()
-    with heartbeat.keep(lease, time.monotonic(), _never) as hold:
+    with heartbeat.guard(lease, time.monotonic(), _never) as hold:
         heartbeat.beat()
         hold.check()
 
@@ -182,7 +182,7 @@ def test_a_turn_that_could_not_be_given_back_is_given_back_at_the_next_beat(part
             raise StoreUnavailable("here", "a trial")
 
     heartbeat = _heartbeat(parts)
-    with heartbeat.keep(lease, time.monotonic() - 5.0, give_back):
+    with heartbeat.guard(lease, time.monotonic() - 5.0, give_back):
         with pytest.raises(StoreUnavailable):
             heartbeat.beat()
         heartbeat.beat()
@@ -202,8 +202,8 @@ def test_a_turn_that_cannot_be_given_back_keeps_no_other_from_being_beaten_for(
 
     heartbeat = _heartbeat(parts)
     with (
-        heartbeat.keep(stuck, time.monotonic() - 5.0, in_vain) as lost,
-        heartbeat.keep(living, time.monotonic(), _never),
+        heartbeat.guard(stuck, time.monotonic() - 5.0, in_vain) as lost,
+        heartbeat.guard(living, time.monotonic(), _never),
     ):
         wait_until(lambda: parts.snapshots.now_ms() > before, "the clock stands")
         with pytest.raises(StoreUnavailable):
@@ -223,7 +223,7 @@ def test_a_turn_does_not_end_before_its_call_has_been_given_back(parts: Parts) -
 
     turn_goes_on = threading.Event()
     heartbeat = _heartbeat(parts)
-    with heartbeat.keep(lease, time.monotonic() - 5.0, slowly) as hold:
+    with heartbeat.guard(lease, time.monotonic() - 5.0, slowly) as hold:
         heartbeat.start()
         assert hold.stop.wait(10)
         threading.Timer(0.2, turn_goes_on.set).start()

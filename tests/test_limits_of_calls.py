@@ -8,9 +8,9 @@ from contextlib import suppress
 from callflow.call.limits import LIMIT
 from callflow.celery import TURNS
 from callflow.intake import Intake
-from callflow.redis.scripts import Invocation, Scripts
+from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore
-from callflow.store.keys import call_keys
+from callflow.store.encoding import on_call
 from callflow.store.replies import Replies, ReplyProgress
 from tests.parts import SID, TIMING, Parts
 
@@ -22,7 +22,7 @@ def _short(parts: Parts) -> CallStore:
 def test_a_call_that_goes_on_for_ever_has_a_human_rung_once_and_goes_on(parts: Parts) -> None:
     store = _short(parts)
     store.open(SID)
-    told = [store.hear(SID, turn, "and another thing").alerted for turn in range(1, 31)]
+    told = [store.record_utterance(SID, turn, "and another thing").alerted for turn in range(1, 31)]
 
     assert [turn for turn, alerted in enumerate(told, 1) if alerted] == [20]
     assert parts.record().needs_human == LIMIT
@@ -33,9 +33,9 @@ def test_a_call_that_goes_on_for_ever_has_a_human_rung_once_and_goes_on(parts: P
 def test_a_limit_is_no_better_reason_than_one_that_stands(parts: Parts) -> None:
     store = _short(parts)
     store.open(SID)
-    store.hear(SID, 1, "get me a person", wants_human="asked")
+    store.record_utterance(SID, 1, "get me a person", wants_human="asked")
     for turn in range(2, 30):
-        store.hear(SID, turn, "and another thing")
+        store.record_utterance(SID, turn, "and another thing")
 
     assert parts.record().needs_human == "asked"
 
@@ -43,7 +43,7 @@ def test_a_limit_is_no_better_reason_than_one_that_stands(parts: Parts) -> None:
 def test_a_thread_ends_at_twice_its_length_and_the_call_at_a_human(parts: Parts) -> None:
     store = _short(parts)
     store.open(SID)
-    full = [store.hear(SID, turn, f"thing {turn}").full for turn in range(1, 61)]
+    full = [store.record_utterance(SID, turn, f"thing {turn}").full for turn in range(1, 61)]
 
     assert full == [False] * 40 + [True] * 20
     assert len(parts.record().conversation_thread) == 40
@@ -65,12 +65,11 @@ def test_a_call_that_is_full_is_passed_on_and_wakes_nobody(parts: Parts) -> None
 def test_a_journal_keeps_a_whole_long_call_and_no_endless_one(parts: Parts) -> None:
     parts.intake.open(SID)
     parts.intake.hear(SID, 1, "stuck")
-    keys = call_keys(SID)
 
     def remark(since: int) -> None:
         Scripts(parts.client).run_all(
             [
-                Invocation("remark", (keys.call, keys.journal), ("remarked", "again", f"{n}", ""))
+                on_call("add_journal_line", SID, event="remarked", reason="again", line=f"{n}")
                 for n in range(since, since + 4_000)
             ]
         )

@@ -18,7 +18,7 @@ from callflow.call.record import CallRecord
 from callflow.call.urgency import Urgency
 from callflow.celery import CALLS, TAKEOVER, TESTS, TURNS, URGENT, app, wake, wake_ring
 from callflow.responder import Piece
-from callflow.store.outcome import Claim, Claimed
+from callflow.store.result import Claimed, Result
 from tests.parts import SID, TIMING, Parts
 
 WAITING = "we are stuck in the lift"
@@ -55,7 +55,7 @@ def _answered(parts: Parts, sid: str, urgency: Urgency) -> None:
     claimed = parts.store.claim(sid, "w", f"claim-{sid}")
     assert isinstance(claimed, Claimed)
     read = claimed.record.model_copy(update={"urgency": urgency, "understood": 1})
-    parts.store.note_understood(claimed.lease, read)
+    parts.store.save_analysis(claimed.lease, read)
     parts.store.commit(claimed.lease, 1, "Stay inside.")
 
 
@@ -145,7 +145,7 @@ def test_after_the_broker_lost_everything_the_oldest_owed_is_woken_first(parts: 
     sids = [_sid(number) for number in range(40)]
     for place, sid in enumerate(sids):
         parts.store.open(sid, now_ms=1_000_000)
-        parts.store.hear(sid, 1, WAITING, now_ms=1_000_000 + place * 7)
+        parts.store.record_utterance(sid, 1, WAITING, now_ms=1_000_000 + place * 7)
 
     parts.watchdog.sweep("test", now_ms=1_000_000 + TIMING.owed_ms + 40 * 7)
 
@@ -157,7 +157,7 @@ def test_a_backlog_is_not_made_longer_by_those_who_wait_in_it(parts: Parts) -> N
     sids = [_sid(number) for number in range(50)]
     for sid in sids:
         parts.store.open(sid, now_ms=1_000_000)
-        parts.store.hear(sid, 1, WAITING, now_ms=1_000_000)
+        parts.store.record_utterance(sid, 1, WAITING, now_ms=1_000_000)
         wake(sid)
 
     for step in range(300):
@@ -188,8 +188,8 @@ def test_a_stale_message_costs_one_short_question_and_changes_nothing(parts: Par
     spent_s = []
     for number in range(300):
         began = time.perf_counter()
-        assert parts.store.claim(idle, "w", f"a{number}") is Claim.IDLE
-        assert parts.store.claim(ended, "w", f"b{number}") is Claim.ENDED
+        assert parts.store.claim(idle, "w", f"a{number}") is Result.IDLE
+        assert parts.store.claim(ended, "w", f"b{number}") is Result.ENDED
         spent_s.append((time.perf_counter() - began) / 2)
 
     assert sorted(spent_s)[len(spent_s) // 2] < 0.002
@@ -225,7 +225,7 @@ def test_a_flood_of_hang_ups_is_cleared_away_at_once_and_nobody_else_with_it(
         wake(sid)
         if sid in live:
             parts.store.open(sid)
-            parts.store.hear(sid, 1, WAITING)
+            parts.store.record_utterance(sid, 1, WAITING)
     began = time.monotonic()
 
     first = parts.watchdog.discard_stale(TURNS)
@@ -241,7 +241,7 @@ def test_of_many_messages_about_one_call_the_first_is_kept(parts: Parts) -> None
             wake(_sid(number))
     for number in range(30):
         parts.store.open(_sid(number))
-        parts.store.hear(_sid(number), 1, WAITING)
+        parts.store.record_utterance(_sid(number), 1, WAITING)
     for _ in range(40):
         wake(_sid(99))
 

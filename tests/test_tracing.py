@@ -80,7 +80,7 @@ def test_the_message_of_a_turn_carries_the_trace_to_whichever_worker_takes_it(
     collector: Collector, parts: Parts
 ) -> None:
     parts.intake.open(SID)
-    parts.store.hear(SID, 1, SAID)
+    parts.store.record_utterance(SID, 1, SAID)
     with tracing.turn("/voice/turn", SID, 1, first=True):
         wake(SID)
     header = _header(parts, TURNS)

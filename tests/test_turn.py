@@ -13,7 +13,7 @@ from callflow.call.ladder import fresh
 from callflow.call.record import CallRecord, Draft
 from callflow.call.state import CallState
 from callflow.responder import Piece
-from callflow.store.outcome import Claimed
+from callflow.store.result import Claimed
 from callflow.turn import TurnOutcome, UnfinishedReply
 from tests.parts import SID, Parts, Says
 from tests.waiting import wait_until
@@ -107,7 +107,7 @@ def test_more_said_meanwhile_wakes_the_call_at_once(call: Parts) -> None:
 def test_a_takeover_goes_on_after_what_the_caller_has_heard(call: Parts) -> None:
     claimed = call.store.claim(SID, "dead", "claim-1")
     assert isinstance(claimed, Claimed)
-    call.store.note_draft(claimed.lease, 1, "Hello. ")
+    call.store.save_draft(claimed.lease, 1, "Hello. ")
     call.store.reclaim(SID, claimed.lease.fence, claimed.record.last_heartbeat or 0, "gone")
     responder = Says(("Hello. ", "Stay inside."))
 

@@ -16,8 +16,8 @@ from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import EPOCH, SWEPT, call_keys
 from callflow.store.leases import Leases
-from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
+from callflow.store.result import Claimed, Lease
 from callflow.watchdog import Sweep
 from tests.parts import SID, TIMING, Parts
 
@@ -92,7 +92,7 @@ def test_a_worker_that_beats_between_the_look_and_the_reclaim_keeps_its_call(
 
     released = parts.store.reclaim(SID, lease.fence, seen, "gone")
 
-    assert released.word == "alive"
+    assert released.result == "alive"
     assert parts.record().assigned_worker == DEAD
 
 
@@ -190,7 +190,7 @@ def test_a_sweep_whose_answer_was_lost_costs_no_more_than_one_deadline(parts: Pa
     """After an outage the first sweep finds calls that have waited for long behind no backlog. What
     it was told may be lost in the same outage, and then nobody has woken them."""
     parts.store.open(SID, now_ms=0)
-    parts.store.hear(SID, 1, "we are stuck", now_ms=0)
+    parts.store.record_utterance(SID, 1, "we are stuck", now_ms=0)
     back = 60_000
     (told,) = parts.leases.take_unclaimed([SID], now_ms=back)
     assert told.call_sid == SID
@@ -204,7 +204,7 @@ def test_where_nothing_waits_a_lost_message_is_made_good_in_the_same_time_howeve
     parts: Parts,
 ) -> None:
     parts.store.open(SID, now_ms=0)
-    parts.store.hear(SID, 1, "we are stuck", now_ms=0)
+    parts.store.record_utterance(SID, 1, "we are stuck", now_ms=0)
     woken = []
     for now_ms in range(0, 30_000, 100):
         # The broker forgets everything, again and again.

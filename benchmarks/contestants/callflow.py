@@ -13,8 +13,8 @@ from callflow import bootstrap
 from callflow.intake import Intake
 from callflow.lab.stack import LocalStack
 from callflow.store.keys import SWEPT, presence_channel
-from callflow.store.outcome import Hear
 from callflow.store.replies import Replies
+from callflow.store.result import Result
 
 WAIT_S = 110.0
 
@@ -60,7 +60,7 @@ class CallflowCaller:
         """Stored, a worker woken, and the reply waited for."""
         with self._replies.expect(call_sid, turn) as expected:
             heard, _ = await asyncio.to_thread(self._intake.hear, call_sid, turn, text)
-            reply = await expected.wait(WAIT_S, look_first=heard.word is Hear.REPEATED)
+            reply = await expected.wait(WAIT_S, look_first=heard.result is Result.AGAIN)
         return reply.text if reply is not None and reply.done else ""
 
     async def end(self, call_sid: str) -> None:

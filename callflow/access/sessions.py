@@ -17,8 +17,8 @@ from typing import Literal, Self
 
 from callflow.call.role import Role
 from callflow.errors import StoreUnreplicated
+from callflow.redis.lua import ScriptReply, invoke
 from callflow.redis.scripts import Scripts
-from callflow.store.encoding import clock
 from callflow.store.keys import PREFIX
 
 TOKEN_BYTES = 32
@@ -122,8 +122,8 @@ class Sessions:
 
     def find(self, user_key: str, token_hash: str, *, now_ms: int | None = None) -> str | None:
         """The user, and the session counts as used now; None when it has ended or never was."""
-        word, *user = self._run("look", user_key, token_hash, "", now_ms)
-        return user[0] if word == "known" else None
+        user: str | None = self._run("look", user_key, token_hash, "", now_ms).facts.get("holder")
+        return user
 
     def end(self, user_key: str, token_hash: str, *, assured: bool = True) -> None:
         """End one session; one that has ended stays so. Raises StoreUnreplicated when too few
@@ -145,16 +145,20 @@ class Sessions:
         now_ms: int | None,
         *,
         assured: bool = False,
-    ) -> list[str]:
+    ) -> ScriptReply:
         base = f"{PREFIX}:{{{user_key}}}"
-        keys = (f"{base}:session:{token_hash}", f"{base}:signed-out")
-        lifetimes = (self._lifetimes.idle_ms, self._lifetimes.most_ms)
-        args = (what, user, *lifetimes, clock(now_ms))
-        reply: list[str]
+        asked = invoke(
+            "session",
+            {"session": f"{base}:session:{token_hash}", "signed_out": f"{base}:signed-out"},
+            what=what,
+            holder=user,
+            idle_ms=self._lifetimes.idle_ms,
+            most_ms=self._lifetimes.most_ms,
+            now_ms=now_ms,
+        )
         if not assured:
-            reply = self._scripts.run("session", keys, args)
-            return reply
-        reply, enough = self._scripts.run_assured("session", keys, args)
+            return self._scripts.run(asked)
+        reply, enough = self._scripts.run_assured(asked)
         if not enough:
             raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
         return reply
@@ -194,25 +198,21 @@ class SignInAttempts:
 
     def begin(self, name: str, address: str) -> int:
         """Count an attempt; 0 when it may be made, else the ms after which another one may."""
-        word, *wait_ms = self._run("try", name, address)
-        return max(1, int(wait_ms[0])) if word == "over" else 0
+        wait_ms = self._run(name, address, right=False).facts.get("wait_ms")
+        return 0 if wait_ms is None else max(1, wait_ms)
 
     def forgive(self, name: str, address: str) -> None:
         """Count an attempt no more, since it was right. The wrong ones before it still count:
         whoever has one password must not get more attempts at another."""
-        self._run("right", name, address)
+        self._run(name, address, right=True)
 
-    def _run(self, what: Literal["try", "right"], name: str, address: str) -> list[str]:
+    def _run(self, name: str, address: str, *, right: bool) -> ScriptReply:
         # No names and addresses in names of keys: who reads those need not know who signs in.
-        keys = tuple(
-            f"{PREFIX}:{{sign-in}}:{kind}:{hashlib.sha256(counted.encode()).hexdigest()[:32]}"
-            for kind, counted in (
-                ("address", address),
-                ("pair", f"{address} {name}"),
-                ("name", name),
-            )
-        )
+        counted = {"address": address, "pair": f"{address} {name}", "name": name}
+        keys = {
+            kind: f"{PREFIX}:{{sign-in}}:{kind}:{hashlib.sha256(one.encode()).hexdigest()[:32]}"
+            for kind, one in counted.items()
+        }
         limits = (self._limits.address, self._limits.pair, self._limits.name)
         allowed = [number for one in limits for number in (one.tries, one.within_ms)]
-        reply: list[str] = self._scripts.run("attempt", keys, (what, *allowed))
-        return reply
+        return self._scripts.run(invoke("count_sign_in", keys, right=right, allowed=allowed))

@@ -32,7 +32,7 @@ from callflow.access.users_file import User, fold_name
 from callflow.errors import SettingsError, StoreUnreplicated
 from callflow.i18n import COOKIE, LANGUAGES, catalogue, choose_language
 from callflow.store.audit import Audit, Passage
-from callflow.store.once import Once
+from callflow.store.claims import claim_once
 
 if TYPE_CHECKING:
     from callflow.access.oidc import OidcSignIn
@@ -47,6 +47,9 @@ STILL_IN = (
 )
 
 NAME_LENGTH, NEXT_LENGTH = 64, 300
+
+STATE_KEPT_MS = 3_600_000
+"""So long it is known which answers of the identity provider were used: they are good for less."""
 
 MOST_WAITING = 20
 """So many passwords may wait to be checked, 20 ms each; whoever comes then is asked to wait."""
@@ -112,7 +115,6 @@ class SignInPages:
         self._auth = auth
         self._attempts = SignInAttempts(auth.scripts)
         self._audit = Audit(auth.scripts)
-        self._once = Once(auth.scripts)
         self._one_by_one = asyncio.Semaphore(1)
         self._waiting = 0
         pages = Environment(loader=PackageLoader("callflow.board"), autoescape=True)
@@ -199,7 +201,8 @@ class SignInPages:
             log.warning("%s", error)
             return self._render(request, _Refusal(403, error.word))
         try:
-            if not await self._auth.run(self._once.first, "sign-in", hash_token(state)):
+            key = f"once:sign-in:{hash_token(state)}"
+            if not await self._auth.run(claim_once, self._auth.scripts, key, STATE_KEPT_MS):
                 raise SignInRefused("begin_again")
             user = await self.oidc.finish(dict(request.query_params), token)
             if self._auth.users is not None and self._auth.users.find(user.person.name):

@@ -1,7 +1,8 @@
 """Does what dispatchers ask for in a call: one address for each action, a form in, JSON out.
 
 Every form may name itself (`request`): sent again, as when its answer was lost, it is done once.
-`seen` is what the page showed (`call.acts.seen`): who is second is told who was first, with 409.
+`seen` is what the page showed (`call.edits.version_token`): who is second is told who was first,
+with 409.
 What is said and written is in the record and nowhere else: no log and no answer repeats it.
 """
 
@@ -18,20 +19,20 @@ from starlette.routing import BaseRoute
 
 from callflow.access.auth import BoardAuth
 from callflow.access.sessions import Person
-from callflow.call import acts
-from callflow.call.acts import Overtaken, ReasonMissing, TooMuch, WithHuman
+from callflow.call import edits
 from callflow.call.disposition import MaybeTrapped, disposition
+from callflow.call.edits import ReasonMissing, StaleEdit, TooMuch, WithHuman
 from callflow.call.facts import HUMAN_FACTS, parsed
 from callflow.call.record import CallRecord
 from callflow.call.role import Permission
 from callflow.call.urgency import Urgency
 from callflow.celery import wake
 from callflow.errors import CallEnded, CallflowError, InvalidCallSid, StoreError, UnknownCall
+from callflow.handover import Ringing
 from callflow.responder.scripted import approved
-from callflow.ringing import Ringing
-from callflow.store.asked import new_request
 from callflow.store.calls import CallStore
 from callflow.store.reader import CallReader
+from callflow.store.staff_actions import new_request
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class ActionForm:
         """How often `thing` had been acted on when the person looked; None for a form that does not
         say. Raises BadSeen."""
         shown = self.fields.get("seen")
-        return None if shown is None else acts.count(shown, thing)
+        return None if shown is None else edits.seen_count(shown, thing)
 
     def required(self, name: str) -> str:
         """A field that must be there. Raises BadForm."""
@@ -86,12 +87,12 @@ class StaffActions:
 
     def take_over(self, form: ActionForm) -> dict[str, object]:
         """Ring the person for this call, then the site's humans. They have it when they pick up."""
-        done, before = self.store.desk_work.take_over(
+        done, before = self.store.staff.take_over(
             form.call_sid,
             form.person.name,
             form.person.telephone,
             request=form.request,
-            seen=form.seen(acts.CALL),
+            seen=form.seen(edits.CALL),
         )
         if done:
             self.ringing.give_up(before)
@@ -102,12 +103,12 @@ class StaffActions:
     def say(self, form: ActionForm) -> dict[str, object]:
         """Have a phrase said: typed (`text`), or one of the procedures' (`phrase`, its id)."""
         text = self._approved_sentence(form) if form.fields.get("phrase") else form.required("text")
-        self.store.sayings.say(
+        self.store.staff.say(
             form.call_sid,
             text,
             form.person.name,
             request=form.request,
-            seen=form.seen(acts.SAY),
+            seen=form.seen(edits.SAY),
         )
         self.deliver_soon(form.call_sid)
         return {}
@@ -125,7 +126,7 @@ class StaffActions:
 
     def note(self, form: ActionForm) -> dict[str, object]:
         """Keep a note; nobody speaks it."""
-        self.store.desk_work.remark(
+        self.store.staff.add_note(
             form.call_sid, form.required("text"), form.person.name, request=form.request
         )
         return {}
@@ -135,12 +136,12 @@ class StaffActions:
         name, value = form.required("name"), form.fields.get("value", "").strip()
         if name not in HUMAN_FACTS:
             parsed(name, value)
-        self.store.recorded.note(
+        self.store.staff.record_fact(
             form.call_sid,
             name,
             parsed(name, value) if value else None,
             form.person.name,
-            seen=form.seen(acts.fact(name)),
+            seen=form.seen(edits.fact(name)),
             request=form.request,
         )
         return {}
@@ -151,13 +152,13 @@ class StaffActions:
         level = next((one for one in URGENCIES if one == given), None)
         if level is None:
             raise BadForm("urgency", f"is one of {', '.join(URGENCIES)}")
-        _, waits = self.store.desk_work.urge(
+        _, waits = self.store.staff.set_urgency(
             form.call_sid,
             level,
             form.person.name,
             request=form.request,
             reason=form.fields.get("reason", ""),
-            seen=form.seen(acts.URGENCY),
+            seen=form.seen(edits.URGENCY),
         )
         if waits:
             wake(form.call_sid, urgency=level)
@@ -167,14 +168,14 @@ class StaffActions:
         """End the call (`disposition`), and close its line; `confirm` where somebody may still be
         trapped. `closed` is False where the carrier could not be asked: the next answer to the
         caller's line closes it."""
-        self.store.desk_work.end(
+        self.store.staff.end(
             self.snapshots.read,
             form.call_sid,
             disposition(form.required("disposition")),
             form.person.name,
             request=form.request,
             confirmed=form.fields.get("confirm", "") in ("yes", "true", "1", "on"),
-            seen=form.seen(acts.CALL),
+            seen=form.seen(edits.CALL),
         )
         self.ringing.call_off(form.call_sid)
         return {"closed": self.ringing.hang_up(form.call_sid)}
@@ -253,7 +254,7 @@ def refusal(error: CallflowError, ended: CallRecord | None = None) -> Response:
             return JSONResponse(told, 404)
         case CallEnded():
             told = _who_ended(ended)
-        case Overtaken():
+        case StaleEdit():
             told |= {"by": error.by, "what": error.thing, "at": error.at}
         case WithHuman():
             told |= {"by": error.who, "what": "with_human"}

@@ -10,7 +10,7 @@ from typing import Any
 from callflow.board.cells import RowCells, age, row_cells, short_worker, time_of_day
 from callflow.board.rows import BoardRow
 from callflow.board.timeline import Lane, LaneMark, LaneSpan, build_timeline
-from callflow.call import acts
+from callflow.call import edits
 from callflow.call.facts import HUMAN_FACTS, known
 from callflow.call.history import CallHistory, JournalEntry
 from callflow.call.record import CallRecord, ThreadEntry
@@ -78,7 +78,7 @@ class CallPage:
         return {
             "sid": self.record.call_sid,
             "revision": row.revision,
-            "seen": acts.seen(self.record.acts),
+            "seen": edits.version_token(self.record.acts),
             "notes": self.record.notes,
             "urgency": row.urgency,
             "row_actions": row.actions,

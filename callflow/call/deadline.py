@@ -16,7 +16,7 @@ HUMAN_AT_ATTEMPTS = 4
 """A turn that has cost this many workers is not given to another one: it ends at a human."""
 
 
-class Rung(StrEnum):
+class Escalation(StrEnum):
     """Who answers a turn that has already cost some workers."""
 
     RESPONDER = "responder"
@@ -24,13 +24,13 @@ class Rung(StrEnum):
     HUMAN = "human"
 
 
-def rung(attempts: int) -> Rung:
-    """The rung of the ladder for a turn that has been taken over `attempts` times."""
+def escalation(attempts: int) -> Escalation:
+    """Who answers a turn that has been taken over `attempts` times."""
     if attempts >= HUMAN_AT_ATTEMPTS:
-        return Rung.HUMAN
+        return Escalation.HUMAN
     if attempts >= SCRIPT_AT_ATTEMPTS:
-        return Rung.SCRIPT
-    return Rung.RESPONDER
+        return Escalation.SCRIPT
+    return Escalation.RESPONDER
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,8 +143,8 @@ def record_facts(
         given[name] = parsed(name, value) if value else None
     deployment.need()
     who = _actor(by)
-    recorded = bootstrap.store().recorded
-    changed = {name: recorded.note(call_sid, name, value, who) for name, value in given.items()}
+    record = bootstrap.store().staff.record_fact
+    changed = {name: record(call_sid, name, value, who) for name, value in given.items()}
     if as_json:
         terminal.line(json.dumps({"call_sid": call_sid, "recorded": changed}))
         return
@@ -164,7 +164,7 @@ def add_note(
     from callflow import bootstrap
 
     deployment.need()
-    done = bootstrap.store().desk_work.remark(
+    done = bootstrap.store().staff.add_note(
         call_sid, text, _actor(by), request=_request_id(request)
     )
     _print_done(call_sid, done, "noted" if done else "noted before", as_json)
@@ -185,7 +185,7 @@ def set_urgency(
     from callflow.celery import wake
 
     deployment.need()
-    done, owed = bootstrap.store().desk_work.urge(
+    done, owed = bootstrap.store().staff.set_urgency(
         call_sid, level, _actor(by), request=_request_id(request), reason=reason
     )
     if owed:
@@ -218,7 +218,7 @@ def end(
 
     outcome = disposition(what)
     deployment.need()
-    done = bootstrap.store().desk_work.end(
+    done = bootstrap.store().staff.end(
         bootstrap.reader().read,
         call_sid,
         outcome,
@@ -316,7 +316,7 @@ def _actor(by: str | None) -> str:
 
 
 def _request_id(request: str | None) -> str:
-    from callflow.store.asked import new_request
+    from callflow.store.staff_actions import new_request
 
     return request or new_request()
 

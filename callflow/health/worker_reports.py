@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from callflow.redis.client import translated
+from callflow.redis.lua import invoke
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import PREFIX
 
@@ -108,9 +109,14 @@ class ReportStore:
         said = asdict(report)
         del said["at"]
         self._scripts.run(
-            "vitals",
-            (REPORTS_KEY, UNTIL_KEY),
-            (report.node, json.dumps(said), report.kept_ms, _clock(now_ms)),
+            invoke(
+                "save_worker_report",
+                {"reports": REPORTS_KEY, "remembered": UNTIL_KEY},
+                node=report.node,
+                said=json.dumps(said),
+                kept_ms=report.kept_ms,
+                now_ms=now_ms,
+            )
         )
 
     def forget(self, node: str) -> None:
@@ -134,15 +140,12 @@ class ReportStore:
 
     def read(self, node: str = "", *, now_ms: int | None = None) -> WorkerReports:
         """The last reports of all nodes, by name, or that of `node`."""
-        now, said = self._scripts.run("signs", (REPORTS_KEY,), (node, _clock(now_ms)))
-        now = int(now)
-        found = [_report(json.loads(one)) for one in said]
+        asked = invoke("read_worker_reports", {"reports": REPORTS_KEY}, node=node, now_ms=now_ms)
+        facts = self._scripts.run(asked).facts
+        now = int(facts["now"])
+        found = [_report(json.loads(one)) for one in facts["said"]]
         kept = [one for one in found if now - one.at < one.kept_ms]
         return WorkerReports(now, tuple(sorted(kept, key=lambda one: one.node)))
-
-
-def _clock(now_ms: int | None) -> str:
-    return "" if now_ms is None else str(now_ms)
 
 
 _KNOWN = frozenset(field.name for field in fields(WorkerReport))

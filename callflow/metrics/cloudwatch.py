@@ -15,12 +15,18 @@ did not occur nothing is told: each one would be paid for.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from callflow.errors import StoreError
 from callflow.metrics.catalogue import BY_NAME, METRICS, PREFIX, Kind
 from callflow.metrics.counters import KEPT_MINUTES, MINUTE_MS, Key, Minute
+from callflow.redis.scripts import Scripts
+from callflow.store.claims import claim_once
+
+CLAIMED_MS: Final = 3_600_000
+"""Longer than any process keeps a minute that it could not write."""
 
 MOST_VALUES: Final = 100
 
@@ -73,6 +79,13 @@ def _thinned(times_s: Sequence[float]) -> list[float]:
     ranked = sorted(times_s)
     last = len(ranked) - 1
     return [ranked[round(n * last / (MOST_VALUES - 1))] for n in range(MOST_VALUES)]
+
+
+def minute_claims(scripts: Scripts) -> Callable[[int], bool]:
+    """Takes the right to write a minute (its number since 1970) for this process, however often it
+    asks; False where another one has it. Raises StoreUnavailable."""
+    name = secrets.token_hex(8)
+    return lambda number: claim_once(scripts, f"minute:{number}", CLAIMED_MS, by=name)
 
 
 class CloudWatchWriter:

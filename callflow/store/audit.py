@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from callflow.redis.client import translated
+from callflow.redis.lua import invoke
 from callflow.redis.scripts import Scripts
-from callflow.store.encoding import clock
 from callflow.store.keys import PREFIX, call_keys
 
 MOST_VIEWS = 1_000
@@ -50,24 +50,40 @@ class Audit:
 
         Raises InvalidCallSid.
         """
+        keys = call_keys(call_sid)
         self._scripts.run(
-            "audit",
-            (audit_key(call_sid), call_keys(call_sid).call),
-            ("60000", MOST_VIEWS, "", deed, by, "", clock(now_ms)),
+            invoke(
+                "add_audit_line",
+                {"stream": keys.audit, "call": keys.call},
+                once_in_ms=60_000,
+                most=MOST_VIEWS,
+                what=deed,
+                by=by,
+                address="",
+                now_ms=now_ms,
+            )
         )
 
     def sign_in(self, what: Passage, by: str, address: str, *, now_ms: int | None = None) -> None:
         """Somebody came or went, from `address`. `by` is empty for a name that nobody has: what is
         typed there may be a password."""
         self._scripts.run(
-            "audit",
-            (SIGN_INS,),
-            ("", MOST_SIGN_INS, SIGN_INS_KEPT_MS, what, by, address, clock(now_ms)),
+            invoke(
+                "add_audit_line",
+                # Of no call: what stands for one is not looked at.
+                {"stream": SIGN_INS, "call": SIGN_INS},
+                most=MOST_SIGN_INS,
+                kept_ms=SIGN_INS_KEPT_MS,
+                what=what,
+                by=by,
+                address=address,
+                now_ms=now_ms,
+            )
         )
 
     def of_call(self, call_sid: str) -> list[AuditLine]:
         """Who did what in a call, oldest first; empty when its record has expired."""
-        return self._read(audit_key(call_sid))
+        return self._read(call_keys(call_sid).audit)
 
     def sign_ins(self) -> list[AuditLine]:
         """Who came and went, oldest first."""
@@ -82,8 +98,3 @@ class Audit:
             AuditLine(int(said["at"]), said["what"], said["by"], said["address"])
             for _, said in stream
         ]
-
-
-def audit_key(call_sid: str) -> str:
-    """Where a call's lines are: in the slot of its record. Raises InvalidCallSid."""
-    return call_keys(call_sid).call.replace(":call:", ":audit:", 1)

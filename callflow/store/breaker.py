@@ -6,13 +6,14 @@ of them tries again. All raise StoreUnavailable when the server cannot be reache
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 from urllib.parse import quote
 
+from callflow.redis.lua import invoke
 from callflow.redis.scripts import Scripts
-from callflow.store.encoding import clock
 from callflow.store.keys import PREFIX
+from callflow.store.result import Result
 
 _What = Literal["ask", "succeeded", "failed", "barred"]
 
@@ -44,7 +45,7 @@ class Breakers:
 
         While a model is being left alone, one attempt at a time may try it once its pause is over.
         """
-        return self._run("ask", model, attempt, now_ms) != "open"
+        return self._run("ask", model, attempt, now_ms) is not Result.OPEN
 
     def succeeded(self, model: str, attempt: str, *, now_ms: int | None = None) -> None:
         """It answered: everybody may ask it again."""
@@ -58,22 +59,17 @@ class Breakers:
         `barred`: asking again is no use (a wrong key), so once is enough. Reported twice for one
         attempt, it counts once.
         """
-        return self._run("barred" if barred else "failed", model, attempt, now_ms) == "open"
+        return self._run("barred" if barred else "failed", model, attempt, now_ms) is Result.OPEN
 
-    def _run(self, what: _What, model: str, attempt: str, now_ms: int | None) -> str:
-        pauses = self._pauses
-        (word,) = self._scripts.run(
-            "breaker",
-            (f"{PREFIX}:breaker:{quote(model, safe=':@')}",),
-            (
-                what,
-                attempt,
-                pauses.failures,
-                pauses.first_ms,
-                pauses.longest_ms,
-                pauses.probe_ms,
-                pauses.remembered_ms,
-                clock(now_ms),
-            ),
+    def _run(self, what: _What, model: str, attempt: str, now_ms: int | None) -> Result:
+        reply = self._scripts.run(
+            invoke(
+                "breaker",
+                {"breaker": f"{PREFIX}:breaker:{quote(model, safe=':@')}"},
+                what=what,
+                attempt=attempt,
+                now_ms=now_ms,
+                **asdict(self._pauses),
+            )
         )
-        return str(word)
+        return Result(reply.word)

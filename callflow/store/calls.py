@@ -1,4 +1,4 @@
-"""Every transition of a call, one script each: the only place where a record changes.
+"""The calls of one deployment: each method is one transition, and runs one script.
 
 Each may be run twice with the same arguments and changes the record once. `now_ms` overrides the
 server's clock and is for tests. All raise StoreUnavailable when the server cannot be reached;
@@ -12,76 +12,306 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from callflow.call.deadline import Timing
+from callflow.call.ladder import NOT_UNDERSTOOD_TURNS
+from callflow.call.limits import LIMIT, THREAD_MOST_ENTRIES
 from callflow.call.record import CallRecord, SopChunk
-from callflow.call.state import Event, moves_row
-from callflow.errors import StoreError
-from callflow.redis.scripts import Invocation
+from callflow.call.state import OPENED, Event, moves_row
+from callflow.call.utterance import clean
+from callflow.errors import CallEnded, StoreError, StoreUnreplicated, TurnOutOfOrder, UnknownCall
+from callflow.redis.lua import ScriptReply
+from callflow.redis.scripts import Scripts
 from callflow.store.encoding import (
+    BY_HUMAN,
+    FRESH,
     as_json,
-    clock,
     entry,
     fresh_alert,
+    on_call,
+    optional_json,
     pairs,
+    urgency_of,
 )
-from callflow.store.keys import SAID_CHANNEL, call_keys
-from callflow.store.lines import UNREPLICATED, Lines
-from callflow.store.outcome import (
-    Beat,
-    Claim,
+from callflow.store.failover import Failover
+from callflow.store.handovers import Handovers
+from callflow.store.keys import SAID_CHANNEL
+from callflow.store.result import (
+    AnalysisSaved,
     Claimed,
-    Commit,
     Committed,
-    Kept,
     Lease,
-    Note,
-    Release,
     Released,
+    Result,
+    UtteranceStored,
 )
+from callflow.store.staff_actions import StaffActions
+
+NOT_UNDERSTOOD = "not_understood"
+"""Why a human is rung for a caller whom nobody has understood, turn after turn."""
+
+UNREPLICATED = "unreplicated"
+"""Stands in the journal for what too few replicas had in time."""
 
 _CHUNKS = TypeAdapter(tuple[SopChunk, ...])
 
 
-class CallStore(Lines):
+class CallStore:
     """The calls of one deployment in one Redis server (or one slot each of a cluster).
 
-    Here stands what workers and the watchdog do to a call; what its line does stands in `Lines`.
+    `handovers`: the way to a human and back; `staff`: what people do in a call; `failover`: what a
+    failover may take. `archiving`: records last, so those of complete calls stay until the lasting
+    store has them.
     """
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        timing: Timing,
+        thread_most_entries: int = THREAD_MOST_ENTRIES,
+        archiving: bool = False,
+    ) -> None:
+        self._scripts = scripts
+        self._thread_most_entries = thread_most_entries
+        self._archiving = archiving
+        self.timing = timing
+        self.handovers = Handovers(scripts)
+        self.staff = StaffActions(scripts, self._end, thread_full=2 * thread_most_entries)
+        self.failover = Failover(scripts)
+
+    # The caller's line: it opens, the caller speaks, it closes ------------------------------------
+
+    def open(
+        self,
+        call_sid: str,
+        *,
+        site: str | None = None,
+        language: str = "en",
+        greeting: str = "",
+        alert: str | None = None,
+        needs_human: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+        now_ms: int | None = None,
+    ) -> Result:
+        """Create the record of a call that was received: OK, or AGAIN where it is open already. No
+        replicas are waited for: a call that a failover has lost is opened by its next turn.
+
+        `greeting`: what the caller hears first, kept as the agent's turn 0. `alert`: why a human is
+        to be rung from the start; `needs_human`: why one is wanted, whom somebody else rings.
+        `facts`: what is known of the site.
+        """
+        fields = {
+            "call_sid": as_json(call_sid),
+            "call_state": as_json(str(OPENED)),
+            **FRESH,
+            "language": as_json(clean(call_sid, language)),
+            "site": as_json(None if site is None else clean(call_sid, site)),
+            "needs_human": as_json(needs_human),
+            "facts": as_json(facts or {}),
+        }
+        reply = self._scripts.run(
+            on_call(
+                "open_call",
+                call_sid,
+                opening=entry("agent", 0, greeting) if greeting else None,
+                alert=fresh_alert(alert),
+                fields=pairs(fields),
+                now_ms=now_ms,
+            )
+        )
+        return Result(reply.word)
+
+    def record_utterance(
+        self,
+        call_sid: str,
+        turn: int,
+        text: str,
+        *,
+        digits: str | None = None,
+        understood: bool = True,
+        wants_human: str | None = None,
+        danger: bool = False,
+        after_loss: bool = False,
+        now_ms: int | None = None,
+    ) -> UtteranceStored:
+        """Store what the caller said in `turn` (from 1): then only a failover can lose it, and only
+        where no replicas are waited for.
+
+        The first text stored for a turn stands; the same turn again is AGAIN. An empty text is
+        silence, or keys (`digits`). So many turns in a row that were not `understood`, a thread
+        that has grown too long, or `wants_human` (a reason), have a human rung. `danger`: the words
+        speak of it. `after_loss`: whoever asks knows that the turns before were heard, so a record
+        that does not have them has lost them, and goes on from here. Where the thread is full the
+        turn counts, its words are not kept, and a human is to have the call. Raises UnknownCall,
+        CallEnded, TurnOutOfOrder when `turn` is not the next, and InvalidUtterance, storing
+        nothing; StoreUnreplicated when too few replicas have it in time: asked again, it waits on.
+        """
+        if turn < 1:
+            raise TurnOutOfOrder(call_sid, turn, 0)
+        keyed = None if digits is None else clean(call_sid, digits)
+        (word, facts), assured = reply, _ = self._scripts.run_assured(
+            on_call(
+                "record_utterance",
+                call_sid,
+                Event.HEAR,
+                turn=turn,
+                entry=entry("caller", turn, clean(call_sid, text), keyed),
+                owed_ms=self.timing.owed_ms,
+                after_loss=moves_row(Event.HEAR_AFTER_LOSS) if after_loss else None,
+                by_human=BY_HUMAN,
+                unclear_most=None if understood else NOT_UNDERSTOOD_TURNS,
+                unclear_reason=as_json(NOT_UNDERSTOOD),
+                unclear_alert=fresh_alert(NOT_UNDERSTOOD),
+                reason=optional_json(wants_human),
+                alert=fresh_alert(wants_human),
+                thread_most=self._thread_most_entries,
+                limit_reason=as_json(LIMIT),
+                limit_alert=fresh_alert(LIMIT),
+                danger=danger,
+                now_ms=now_ms,
+            )
+        )
+        match Result(word):
+            case Result.UNKNOWN:
+                raise UnknownCall(call_sid)
+            case Result.ENDED:
+                raise CallEnded(call_sid, str(Event.HEAR))
+            case Result.AHEAD:
+                raise TurnOutOfOrder(call_sid, turn, int(facts["heard"]))
+        if not assured:
+            if word != Result.AGAIN:
+                self.handovers.note(call_sid, "remarked", UNREPLICATED)
+            raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
+        if word == Result.AGAIN:
+            return UtteranceStored(Result.AGAIN)
+        return UtteranceStored(
+            Result.OK,
+            wake="wake" in facts,
+            waits="waits" in facts,
+            alerted="alerted" in facts,
+            full="full" in facts,
+            urgency=urgency_of(reply),
+            phrases="phrases" in facts,
+        )
+
+    def interrupt(
+        self, call_sid: str, turn: int, heard: str, *, now_ms: int | None = None
+    ) -> Result:
+        """The caller spoke into the reply to `turn` when they had heard so much of it: OK; AGAIN
+        where it was interrupted before; UNKNOWN where there is no such reply.
+
+        The reply stays whole in the thread, with what was heard beside it. The first time stands.
+        """
+        reply = self._scripts.run(
+            on_call(
+                "interrupt",
+                call_sid,
+                Event.INTERRUPT,
+                turn=turn,
+                heard=as_json(clean(call_sid, heard)),
+                begins=entry("agent", turn, "").split('"text"')[0],
+                now_ms=now_ms,
+            )
+        )
+        return Result(reply.word)
+
+    def save_sent(
+        self,
+        call_sid: str,
+        turn: int,
+        length: int,
+        *,
+        left_ms: int = 0,
+        played: int | None = None,
+        now_ms: int | None = None,
+    ) -> None:
+        """A relay socket has sent `length` letters of the reply to `turn`, all that it has sent
+        takes `left_ms` to say, and the carrier tells that `played` letters were heard (None: it
+        tells nothing): the next socket needs to know, should this one break. Nothing happens where
+        the call is over."""
+        self._scripts.run(
+            on_call(
+                "save_playback",
+                call_sid,
+                turn=turn,
+                length=length,
+                left_ms=left_ms,
+                played=played,
+                now_ms=now_ms,
+            )
+        )
+
+    def save_played(
+        self, call_sid: str, turn: int, length: int, *, now_ms: int | None = None
+    ) -> None:
+        """The carrier tells that the caller has heard `length` letters of the reply to `turn`. Late
+        word of an earlier turn, or of less, changes nothing."""
+        self._scripts.run(
+            on_call("save_playback", call_sid, turn=turn, played=length, now_ms=now_ms)
+        )
+
+    def end(self, call_sid: str, outcome: str, *, now_ms: int | None = None) -> Result:
+        """Complete the call: its line is closed. ENDED where it was complete before: its first
+        outcome stands. It expires after the completed TTL, which begins when the lasting store has
+        it, where there is one.
+
+        Raises StoreUnreplicated when too few replicas have it in time: ask again.
+        """
+        reply, assured = self._end(call_sid, outcome, now_ms=now_ms)
+        if not assured and reply.word != Result.UNKNOWN:
+            raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
+        return Result(reply.word)
+
+    def _end(
+        self, call_sid: str, outcome: str, *, now_ms: int | None, **by_staff: str | int | None
+    ) -> tuple[ScriptReply, bool]:
+        return self._scripts.run_assured(
+            on_call(
+                "end_call",
+                call_sid,
+                Event.END,
+                outcome=as_json(outcome),
+                reason=outcome,
+                completed_ttl_ms=self.timing.completed_ttl_ms,
+                channel=SAID_CHANNEL,
+                archiving=self._archiving,
+                now_ms=now_ms,
+                **by_staff,
+            )
+        )
+
+    # The worker that has the call -----------------------------------------------------------------
 
     def claim(
         self, call_sid: str, worker: str, claim_id: str, *, now_ms: int | None = None
-    ) -> Claimed | Claim:
-        """Give an owed call to `worker`, with a fence larger than any before.
+    ) -> Claimed | Result:
+        """Give an owed call to `worker`, with a fence larger than any before; else why not: IDLE,
+        HELD, ENDED or UNKNOWN.
 
         `claim_id` names this attempt: asked again with the same one, the same lease is returned.
         """
-        keys = call_keys(call_sid)
-        word, *found = self._scripts.run(
-            "claim",
-            (keys.call, keys.thread, keys.journal, keys.shard.leases, keys.shard.owed),
-            (moves_row(Event.CLAIM), call_sid, worker, claim_id, clock(now_ms)),
+        word, facts = self._scripts.run(
+            on_call("claim", call_sid, Event.CLAIM, worker=worker, claim=claim_id, now_ms=now_ms)
         )
-        if word != "claimed":
-            return Claim(word)
-        record = CallRecord.model_validate_json(found[0])
+        if word != Result.OK:
+            return Result(word)
+        record = CallRecord.model_validate_json(facts["record"])
         return Claimed(Lease(call_sid, record.fence, worker, claim_id), record)
 
-    def beat(self, *leases: Lease, now_ms: int | None = None) -> list[Beat | StoreError]:
-        """Renew leases, all in one round trip; one word each, in the same order. What a node of a
+    def beat(self, *leases: Lease, now_ms: int | None = None) -> list[Result | StoreError]:
+        """Renew leases, all in one round trip; one result each, in the same order. What a node of a
         cluster that is gone could not renew is an error in its place."""
         beats = [
-            Invocation(
-                "beat",
-                (keys.call, keys.journal, keys.shard.leases),
-                (moves_row(Event.BEAT), lease.call_sid, lease.token, clock(now_ms)),
-            )
-            for lease, keys in ((lease, call_keys(lease.call_sid)) for lease in leases)
+            on_call("beat", lease.call_sid, Event.BEAT, lease=lease.token, now_ms=now_ms)
+            for lease in leases
         ]
-        told = self._scripts.run_on_all_shards(beats)
-        return [one if isinstance(one, StoreError) else Beat(one[0]) for one in told]
+        return [
+            one if isinstance(one, StoreError) else Result(one.word)
+            for one in self._scripts.run_on_all_shards(beats)
+        ]
 
-    def note_understood(
+    def save_analysis(
         self, lease: Lease, record: CallRecord, *, now_ms: int | None = None
-    ) -> Kept:
+    ) -> AnalysisSaved:
         """Keep what `record` has understood of the owed turn: language, scenarios, urgency, facts,
         and the procedures for them, so that no takeover reads the words again. Where these always
         fetch a person, one is rung from now on."""
@@ -102,10 +332,21 @@ class CallStore(Lines):
         wanted = record.fetches_human
         if wanted is not None:
             fields["needs_human"] = as_json(wanted)
-        word, alerted = self._noted(lease, "understood", "", fields, now_ms, wanted=wanted)
-        return Kept(word, alerted)
+        word, facts = self._scripts.run(
+            on_call(
+                "save_progress",
+                lease.call_sid,
+                Event.DRAFT,
+                lease=lease.token,
+                event="understood",
+                alert=fresh_alert(wanted),
+                fields=pairs(fields),
+                now_ms=now_ms,
+            )
+        )
+        return AnalysisSaved(Result(word), "alerted" in facts)
 
-    def note_draft(
+    def save_draft(
         self,
         lease: Lease,
         turn: int,
@@ -113,40 +354,24 @@ class CallStore(Lines):
         *,
         lang: str | None = None,
         now_ms: int | None = None,
-    ) -> Note:
+    ) -> Result:
         """Keep all of the reply to `turn` that has been sent to the caller so far, and say so;
         `lang` is its language."""
         draft = as_json({"turn": turn, "text": text} | ({} if lang is None else {"lang": lang}))
-        fields = {"draft": draft}
-        return self._noted(lease, "drafted", SAID_CHANNEL, fields, now_ms, f"\n{draft}")[0]
-
-    def _noted(
-        self,
-        lease: Lease,
-        what: str,
-        channel: str,
-        fields: Mapping[str, str],
-        now_ms: int | None,
-        published: str = "",
-        wanted: str | None = None,
-    ) -> tuple[Note, bool]:
-        keys = call_keys(lease.call_sid)
-        word, *alerted = self._scripts.run(
-            "note",
-            (keys.call, keys.journal, keys.shard.rings),
-            (
-                moves_row(Event.DRAFT),
+        reply = self._scripts.run(
+            on_call(
+                "save_progress",
                 lease.call_sid,
-                lease.token,
-                what,
-                channel,
-                published,
-                fresh_alert(wanted),
-                *pairs(fields),
-                clock(now_ms),
-            ),
+                Event.DRAFT,
+                lease=lease.token,
+                event="drafted",
+                channel=SAID_CHANNEL,
+                published=f"\n{draft}",
+                fields=("draft", draft),
+                now_ms=now_ms,
+            )
         )
-        return Note(word), alerted == ["alerted"]
+        return Result(reply.word)
 
     def commit(
         self,
@@ -164,72 +389,63 @@ class CallStore(Lines):
 
         `sop_step`, `needs_human` and `facts` stay as they are where they are None; a reason to
         fetch a human has one rung. That too few replicas have it in time is journaled, and nothing
-        is undone: whoever speaks with the caller asks `has_reply` before they say it.
+        is undone: whoever speaks with the caller asks `Failover.has_reply` before they say it.
         """
-        keys = call_keys(lease.call_sid)
         learned = {"sop_step": sop_step, "needs_human": needs_human, "facts": facts}
         fields = {name: as_json(value) for name, value in learned.items() if value is not None}
-        (word, *rest), assured = self._scripts.run_assured(
-            "commit",
-            (*keys.own, keys.shard.leases, keys.shard.owed, keys.shard.rings),
-            (
-                moves_row(Event.COMMIT),
+        (word, said), assured = self._scripts.run_assured(
+            on_call(
+                "commit",
                 lease.call_sid,
-                lease.token,
-                turn,
-                entry("agent", turn, text, lang=lang),
-                self.timing.owed_ms,
-                SAID_CHANNEL,
-                fresh_alert(needs_human),
-                *pairs(fields),
-                clock(now_ms),
-            ),
+                Event.COMMIT,
+                lease=lease.token,
+                turn=turn,
+                entry=entry("agent", turn, text, lang=lang),
+                owed_ms=self.timing.owed_ms,
+                channel=SAID_CHANNEL,
+                alert=fresh_alert(needs_human),
+                fields=pairs(fields),
+                now_ms=now_ms,
+            )
         )
-        if not assured and word in (Commit.OK, Commit.MOVED):
+        if not assured and word in (Result.OK, Result.MOVED):
             self.handovers.note(lease.call_sid, "remarked", UNREPLICATED)
-        return Committed(Commit(word), rest[:1] == ["alerted"], rest[1:] == ["1"])
+        return Committed(Result(word), "alerted" in said, "hurried" in said)
 
     def hand_back(
         self, lease: Lease, reason: str, *, costs: bool, now_ms: int | None = None
     ) -> Released:
         """Let go of a turn that is not answered. `costs`: it counts as an attempt that failed."""
         return self._release(
-            lease.call_sid, lease.token, Event.HAND_BACK, "handed_back", reason, costs, "", now_ms
+            Event.HAND_BACK,
+            lease.call_sid,
+            lease.token,
+            event="handed_back",
+            reason=reason,
+            costs=costs,
+            now_ms=now_ms,
         )
+
+    # The watchdog ---------------------------------------------------------------------------------
 
     def reclaim(
         self, call_sid: str, fence: int, seen_beat: int, reason: str, *, now_ms: int | None = None
     ) -> Released:
-        """Take a call back from a silent worker, unless it has beaten after `seen_beat`."""
+        """Take a call back from a silent worker; ALIVE where it has beaten after `seen_beat`."""
         return self._release(
-            call_sid, str(fence), Event.RECLAIM, "reclaimed", reason, True, str(seen_beat), now_ms
+            Event.RECLAIM,
+            call_sid,
+            str(fence),
+            event="reclaimed",
+            reason=reason,
+            costs=True,
+            seen_beat=seen_beat,
+            now_ms=now_ms,
         )
 
-    def _release(
-        self,
-        call_sid: str,
-        token: str,
-        event: Event,
-        line: str,
-        reason: str,
-        costs: bool,
-        seen_beat: str,
-        now_ms: int | None,
-    ) -> Released:
-        keys = call_keys(call_sid)
-        word, *rest = self._scripts.run(
-            "release",
-            (keys.call, keys.journal, keys.shard.leases, keys.shard.owed),
-            (
-                moves_row(event),
-                call_sid,
-                token,
-                line,
-                reason,
-                int(costs),
-                seen_beat,
-                self.timing.owed_ms,
-                clock(now_ms),
-            ),
+    def _release(self, move: Event, call_sid: str, lease: str, **named: Any) -> Released:
+        owed_ms = self.timing.owed_ms
+        word, facts = self._scripts.run(
+            on_call("release", call_sid, move, lease=lease, owed_ms=owed_ms, **named)
         )
-        return Released(Release(word), int(rest[0]) if rest else 0)
+        return Released(Result(word), int(facts.get("attempts", 0)))

@@ -1,14 +1,17 @@
-"""How values of the record are written: each field of the hash is a JSON value of its own."""
+"""Writes values as they are stored: each field of a record's hash is a JSON value of its own."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from callflow.call.ladder import fresh
-from callflow.call.record import Alert
+from callflow.call.record import Alert, CallRecord
+from callflow.call.state import Event, moves_row
 from callflow.call.urgency import Urgency
+from callflow.redis.lua import Invocation, ScriptReply, invoke
+from callflow.store.keys import call_keys
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Made once: `json.dumps` makes an encoder anew for every call with these options."""
@@ -33,63 +36,67 @@ def entry(
     return as_json({"role": role, "turn": turn, "text": text, **keys})
 
 
-def alert(value: Alert) -> str:
+_IN_EVERY_ALERT = frozenset(("reason", "state", "round", "rung", "ring", "leg"))
+"""So that a worker of an earlier release writes the same letters."""
+
+
+def alert_json(alert: Alert) -> str:
     """An alert as it is stored; scripts compare it as a whole, letter by letter."""
     return as_json(
-        {name: one for name, one in value.model_dump().items() if one is not None or name in _PLAIN}
+        {
+            name: value
+            for name, value in alert.model_dump().items()
+            if value is not None or name in _IN_EVERY_ALERT
+        }
     )
 
 
-_PLAIN = frozenset(("reason", "state", "round", "rung", "ring", "leg"))
-"""What stands in every alert, so that a worker of an earlier release writes the same letters."""
+def fresh_alert(reason: str | None) -> str | None:
+    """What has a human rung for `reason`; None where nobody is wanted."""
+    return None if reason is None else alert_json(fresh(reason))
 
 
-def fresh_alert(reason: str | None) -> str:
-    """What has a human rung for `reason`, as scripts take it: empty where nobody is wanted."""
-    return "" if reason is None else alert(fresh(reason))
+def optional_json(value: object) -> str | None:
+    """`value` as JSON; None for None, as scripts take what is not given."""
+    return None if value is None else as_json(value)
 
 
-def waits_as(urgency: str | None, hurried: str) -> Urgency | None:
-    """How urgent an owed call is, by what scripts say: what was understood of it, or P1 where
-    danger was heard in what nobody has understood yet. None: opened by an earlier release."""
-    known: Urgency | None = None if urgency is None else json.loads(urgency)
-    return "P1" if hurried == "1" else known
+def urgency_of(reply: ScriptReply) -> Urgency | None:
+    """How urgent an owed call is: what was understood of it, or P1 where danger was heard in what
+    nobody has understood yet. None: not known."""
+    known: Urgency | None = json.loads(reply.facts.get("urgency", "null"))
+    return "P1" if "hurried" in reply.facts else known
 
 
-def clock(now_ms: int | None) -> str:
-    """The last argument of every script: empty for the server's own clock."""
-    return "" if now_ms is None else str(now_ms)
+def on_call(
+    script: str,
+    call_sid: str,
+    move: Event | None = None,
+    /,
+    *,
+    now_ms: int | None = None,
+    **given: str | int | bool | Sequence[str] | None,
+) -> Invocation:
+    """One run of a script about a call. `move`: what is to happen to it, by the table."""
+    moves = "" if move is None else moves_row(move)
+    keys = call_keys(call_sid).by_name
+    return invoke(script, keys, now_ms=now_ms, call_sid=call_sid, moves=moves, **given)
 
 
-BY_AGENT, BY_HUMAN = '"agent"', '"human"'
+BY_AGENT: Final = '"agent"'
+BY_HUMAN: Final = '"human"'
 """Who handles a call, as it is stored."""
 
-FRESH = {
-    "assigned_worker": "null",
-    "last_heartbeat": "null",
-    "retrieved_sop_chunks": "[]",
-    "scenario_type": "null",
-    "owed_since": "null",
-    "fence": "0",
-    "heard": "0",
-    "answered": "0",
-    "attempts": "0",
-    "sop_step": "0",
-    "facts": "{}",
-    "recorded": "{}",
-    "open_scenarios": "[]",
-    "urgency": "null",
-    "understood": "0",
-    "hurry": "0",
-    "draft": "null",
-    "handling": BY_AGENT,
-    "needs_human": "null",
-    "alert": "null",
-    "alert_due": "null",
-    "cut": "null",
-    "sent": "null",
-    "unclear": "0",
-    "lost": "0",
-    "outcome": "null",
+_WRITTEN_WHEN_NEEDED = frozenset(
+    {
+        *("conversation_thread", "acts", "notes", "sayings", "grounds", "disposition"),
+        *("urgency_heard", "urgency_set"),
+    }
+)
+
+FRESH: Final[Mapping[str, str]] = {
+    name: as_json(field.get_default(call_default_factory=True))
+    for name, field in CallRecord.model_fields.items()
+    if not field.is_required() and name not in _WRITTEN_WHEN_NEEDED
 }
-"""The fields of a fresh record as they are stored: each a JSON value."""
+"""The fields of a fresh record as they are stored: the defaults of `CallRecord`."""

@@ -12,16 +12,24 @@ from dataclasses import dataclass
 
 from callflow.call.ladder import fresh
 from callflow.call.record import Alert, Frozen, Handling
-from callflow.call.state import CallState, Event, moves_row
+from callflow.call.state import CallState, Event
 from callflow.errors import UnknownCall
 from callflow.redis.client import translated
 from callflow.redis.scripts import Scripts
-from callflow.store.encoding import BY_AGENT, BY_HUMAN, alert, as_json, clock, fresh_alert
+from callflow.store.encoding import (
+    BY_AGENT,
+    BY_HUMAN,
+    alert_json,
+    as_json,
+    fresh_alert,
+    on_call,
+    optional_json,
+)
 from callflow.store.keys import SAID_CHANNEL, call_keys
-from callflow.store.outcome import Ladder, Lease, Pass, Resume
+from callflow.store.result import Lease, Result
 
 
-class Wanted(Frozen):
+class AlertStatus(Frozen):
     """What whoever rings humans needs to know of a call: a few fields of its record."""
 
     call_state: CallState
@@ -34,11 +42,11 @@ class Wanted(Frozen):
     alert_due: int | None
 
 
-_ASKED = tuple(Wanted.model_fields)
+_FIELDS = tuple(AlertStatus.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AlertStep:
     """One step of the ladder. `due_ms`: when it goes on by itself, from now; None: not at all."""
 
     alert: Alert
@@ -53,131 +61,126 @@ class Handovers:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    def read(self, call_sid: str) -> tuple[Wanted, int]:
+    def read(self, call_sid: str) -> tuple[AlertStatus, int]:
         """Who is wanted for the call, and the server's time, ms. Raises UnknownCall."""
         with (
             translated(self._scripts.where),
             self._scripts.client.pipeline(transaction=False) as pipe,
         ):
-            pipe.hmget(call_keys(call_sid).call, *_ASKED)
+            pipe.hmget(call_keys(call_sid).call, *_FIELDS)
             pipe.time()
             fields, (seconds, micros) = pipe.execute()
         if fields[0] is None:
             raise UnknownCall(call_sid)
-        members = ",".join(f'"{name}":{value}' for name, value in zip(_ASKED, fields, strict=True))
+        members = ",".join(f'"{name}":{value}' for name, value in zip(_FIELDS, fields, strict=True))
         return (
-            Wanted.model_validate_json(f"{{{members}}}"),
+            AlertStatus.model_validate_json(f"{{{members}}}"),
             int(seconds) * 1000 + int(micros) // 1000,
         )
 
-    def want(self, call_sid: str, reason: str, *, now_ms: int | None = None) -> Ladder:
+    def want(self, call_sid: str, reason: str, *, now_ms: int | None = None) -> Result:
         """Have a human rung for `reason`, at once. STALE when one is being rung already."""
-        step = Step(fresh(reason), 0, "alerted", reason)
-        return self._step(call_sid, "null", step, as_json(reason), now_ms)
+        step = AlertStep(fresh(reason), 0, "alerted", reason)
+        return self._step(call_sid, "null", step, reason, now_ms)
 
     def move(
-        self, call_sid: str, before: Alert, step: Step, *, now_ms: int | None = None
-    ) -> Ladder:
-        """Take one step, unless the alert is no longer as it was read (`before`)."""
-        return self._step(call_sid, alert(before), step, "", now_ms)
+        self, call_sid: str, before: Alert, step: AlertStep, *, now_ms: int | None = None
+    ) -> Result:
+        """Take one step; STALE where the alert is no longer as it was read (`before`)."""
+        return self._step(call_sid, alert_json(before), step, None, now_ms)
 
     def _step(
-        self, call_sid: str, before: str, step: Step, needs_human: str, now_ms: int | None
-    ) -> Ladder:
-        keys = call_keys(call_sid)
-        (word,) = self._scripts.run(
-            "alert",
-            (keys.call, keys.journal, keys.shard.rings),
-            (
-                moves_row(Event.ALERT),
+        self,
+        call_sid: str,
+        before: str,
+        step: AlertStep,
+        needs_human: str | None,
+        now_ms: int | None,
+    ) -> Result:
+        reply = self._scripts.run(
+            on_call(
+                "move_alert",
                 call_sid,
-                before,
-                alert(step.alert),
-                "" if step.due_ms is None else step.due_ms,
-                step.event,
-                step.alert.rung,
-                step.reason,
-                needs_human,
-                clock(now_ms),
-            ),
+                Event.ALERT,
+                before=before,
+                alert=alert_json(step.alert),
+                due_ms=step.due_ms,
+                event=step.event,
+                rung=step.alert.rung,
+                reason=step.reason,
+                needs_human=optional_json(needs_human),
+                now_ms=now_ms,
+            )
         )
-        return Ladder(word)
+        return Result(reply.word)
 
     def note(self, call_sid: str, event: str, reason: str) -> None:
         """One line in the journal of a call that is open; none when it is not. Twice, two lines."""
-        keys = call_keys(call_sid)
         line = secrets.token_hex(4)
-        self._scripts.run("remark", (keys.call, keys.journal), (event, reason, line, clock(None)))
+        self._scripts.run(
+            on_call("add_journal_line", call_sid, event=event, reason=reason, line=line)
+        )
 
     def transfer(
         self, call_sid: str, reason: str, *, lease: Lease | None = None, now_ms: int | None = None
-    ) -> Pass:
+    ) -> Result:
         """The agent gives the call up: a human is rung, and what is owed is theirs to answer.
+        AGAIN when a human had it already.
 
         With a lease, only while it is ours. Twice, the first reason stands.
         """
-        return self._pass(
-            call_sid,
-            lease,
-            "transferred",
-            reason,
-            as_json(reason),
-            fresh_alert(reason),
-            "0",
-            now_ms,
-        )
+        more = {
+            "lease": None if lease is None else lease.token,
+            "event": "transferred",
+            "needs_human": as_json(reason),
+            "alert": fresh_alert(reason),
+        }
+        return self._pass(call_sid, reason, now_ms, accepted=False, **more)
 
-    def accept(self, call_sid: str, taken: Alert, *, now_ms: int | None = None) -> Pass:
+    def accept(self, call_sid: str, taken: Alert, *, now_ms: int | None = None) -> Result:
         """A human is on the line: `taken` tells on which leg. AGAIN when another one was first."""
-        return self._pass(call_sid, None, "accepted", taken.reason, "", alert(taken), "1", now_ms)
+        more = {"event": "accepted", "alert": alert_json(taken)}
+        return self._pass(call_sid, taken.reason, now_ms, accepted=True, **more)
 
     def _pass(
         self,
         call_sid: str,
-        lease: Lease | None,
-        event: str,
         reason: str,
-        needs_human: str,
-        alert_json: str,
-        accepted: str,
         now_ms: int | None,
-    ) -> Pass:
-        keys = call_keys(call_sid)
-        (word,) = self._scripts.run(
-            "transfer",
-            (*keys.own, keys.shard.leases, keys.shard.owed, keys.shard.rings),
-            (
-                moves_row(Event.TRANSFER),
+        *,
+        accepted: bool,
+        **more: str | None,
+    ) -> Result:
+        reply = self._scripts.run(
+            on_call(
+                "transfer",
                 call_sid,
-                "" if lease is None else lease.token,
-                event,
-                reason,
-                BY_HUMAN,
-                needs_human,
-                alert_json,
-                accepted,
-                SAID_CHANNEL,
-                clock(now_ms),
-            ),
+                Event.TRANSFER,
+                reason=reason,
+                by_human=BY_HUMAN,
+                accepted=accepted,
+                channel=SAID_CHANNEL,
+                now_ms=now_ms,
+                **more,
+            )
         )
-        return Pass(word)
+        return Result(reply.word)
 
     def resume(
         self, call_sid: str, reason: str, *, over: bool, now_ms: int | None = None
-    ) -> Resume:
-        """Give the call back to the agent. `over`: nobody is to be rung any more."""
-        keys = call_keys(call_sid)
-        (word,) = self._scripts.run(
-            "resume",
-            (keys.call, keys.journal, keys.shard.rings),
-            (
-                moves_row(Event.RESUME),
+    ) -> Result:
+        """Give the call back to the agent; AGAIN when the agent had it. `over`: nobody is to be
+        rung any more."""
+        reply = self._scripts.run(
+            on_call(
+                "resume",
                 call_sid,
-                BY_AGENT,
-                reason,
-                "1" if over else "0",
-                SAID_CHANNEL,
-                clock(now_ms),
-            ),
+                Event.RESUME,
+                by_agent=BY_AGENT,
+                reason=reason,
+                over=over,
+                channel=SAID_CHANNEL,
+                now_ms=now_ms,
+            )
         )
-        return Resume(word)
+        return Result(reply.word)

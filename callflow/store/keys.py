@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
 
 from callflow.errors import InvalidCallSid
 
@@ -30,7 +31,7 @@ ARCHIVED = f"{PREFIX}:archived"
 """Who last began to archive; expires when the next round is overdue."""
 
 EPOCH = f"{PREFIX}:epoch"
-"""Which life of which server we talk to, and since when: see `leases.Presence`."""
+"""Which life of which server we talk to, and since when: see `leases.py`."""
 
 _CALL_SID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
@@ -40,7 +41,7 @@ def presence_channel(worker: str) -> str:
     return f"{PREFIX}:presence:{worker}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShardKeys:
     """The indexes of one shard, each a sorted set of CallSids."""
 
@@ -63,15 +64,28 @@ class ShardKeys:
     swept: str
     """no set, but as SWEPT: in a cluster, where a part of the shards may be gone"""
 
+    @cached_property
+    def by_name(self) -> Mapping[str, str]:
+        """As scripts name them."""
+        return asdict(self)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class CallKeys:
-    """The keys of one call: a hash, a list and a stream, and its shard's indexes."""
+    """The keys of one call: a hash, a list and two streams, and its shard's indexes."""
 
     call: str
     thread: str
     journal: str
+    audit: str
     shard: ShardKeys
+
+    @cached_property
+    def by_name(self) -> Mapping[str, str]:
+        """As scripts name them, those of its shard among them."""
+        return {name: getattr(self, name) for name in ("call", "thread", "journal", "audit")} | (
+            dict(self.shard.by_name)
+        )
 
     @property
     def own(self) -> tuple[str, str, str]:
@@ -108,5 +122,6 @@ def call_keys(call_sid: str) -> CallKeys:
         call=f"{base}:call:{call_sid}",
         thread=f"{base}:thread:{call_sid}",
         journal=f"{base}:journal:{call_sid}",
+        audit=f"{base}:audit:{call_sid}",
         shard=ALL_SHARDS[number],
     )

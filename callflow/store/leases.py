@@ -24,9 +24,11 @@ from callflow.call.urgency import Urgency
 from callflow.errors import StoreError
 from callflow.redis.client import CONNECTION_ERRORS, nodes, translated
 from callflow.redis.cluster import Cluster
-from callflow.redis.scripts import Invocation, Scripts
-from callflow.store.encoding import waits_as
+from callflow.redis.lua import ScriptReply, invoke
+from callflow.redis.scripts import Scripts
+from callflow.store.encoding import on_call, urgency_of
 from callflow.store.keys import ALL_SHARDS, EPOCH, SWEPT, call_keys, presence_channel
+from callflow.store.result import Result
 
 BATCH = 500
 """Calls of one kind that one sweep takes from one shard; the next sweep is a moment away."""
@@ -135,29 +137,29 @@ class Leases:
         Where one node of a cluster is gone the calls of the others are looked after all the same.
         """
         timing = self._timing
-        args = (
-            timing.overdue_ms,
-            timing.abandoned_ms,
-            BATCH,
-            RING_REWAKE_MS,
-            "" if now_ms is None else str(now_ms),
-        )
-        told = self._scripts.run_on_all_shards(
-            [
-                Invocation("sweep", (shard.leases, shard.owed, shard.active, shard.rings), args)
-                for shard in ALL_SHARDS
-            ],
-        )
-        found = [one for one in told if not isinstance(one, StoreError)]
+        looks = [
+            invoke(
+                "sweep",
+                shard.by_name,
+                overdue_ms=timing.overdue_ms,
+                abandoned_ms=timing.abandoned_ms,
+                most=BATCH,
+                rewake_ms=RING_REWAKE_MS,
+                now_ms=now_ms,
+            )
+            for shard in ALL_SHARDS
+        ]
+        told = self._scripts.run_on_all_shards(looks)
+        found = [one.facts for one in told if isinstance(one, ScriptReply)]
         failure = next((one for one in told if isinstance(one, StoreError)), None)
-        now = int(found[0][0])
-        overdue = {sid: int(at) for at, flat, *_ in found for sid in flat[::2]}
+        overdue = {sid: int(one["now"]) for one in found for sid in one["overdue"][::2]}
+        now = int(found[0]["now"])
         counts = self._presence_counts(now) if overdue or self._life_is_due() else True
         return Findings(
             suspects=self._suspects(overdue),
-            unclaimed=tuple(sid for _, _, lost, *_ in found for sid in lost),
-            abandoned=tuple(sid for _, _, _, gone, _ in found for sid in gone),
-            rings=tuple(sid for *_, due in found for sid in due),
+            unclaimed=tuple(sid for one in found for sid in one["unclaimed"]),
+            abandoned=tuple(sid for one in found for sid in one["abandoned"]),
+            rings=tuple(sid for one in found for sid in one["rings"]),
             presence_counts=counts or not overdue,
             failure=failure,
         )
@@ -170,23 +172,22 @@ class Leases:
         Each is given to one sweep only, and its deadline is set on: the further, the longer it has
         waited, where there is a `backlog` that its message may be waiting in.
         """
-        timing = self._timing
-        longest_ms = timing.rewake_ms if backlog else timing.owed_ms
-        args = (timing.owed_ms, longest_ms, "" if now_ms is None else str(now_ms))
+        owed_ms = self._timing.owed_ms
+        longest_ms = self._timing.rewake_ms if backlog else owed_ms
         asked = [
-            Invocation("rewake", (keys.call, keys.shard.owed), (call_sid, *args))
-            for call_sid, keys in ((sid, call_keys(sid)) for sid in call_sids)
+            on_call("rewake", sid, owed_ms=owed_ms, longest_ms=longest_ms, now_ms=now_ms)
+            for sid in call_sids
         ]
         # Where a node has just gone the deadline stands: the next sweep finds it.
-        replies = [
-            (sid, reply)
-            for sid, reply in zip(call_sids, self._scripts.run_on_all_shards(asked), strict=True)
-            if not isinstance(reply, StoreError)
-        ]
         woken = [
-            Unclaimed(sid, int(reply[1]), int(reply[2]), waits_as(reply[3], reply[4]))
-            for sid, reply in replies
-            if reply[0] == "wake"
+            Unclaimed(
+                sid,
+                int(reply.facts["attempts"]),
+                int(reply.facts["owed_since"]),
+                urgency_of(reply),
+            )
+            for sid, reply in zip(call_sids, self._scripts.run_on_all_shards(asked), strict=True)
+            if isinstance(reply, ScriptReply) and reply.word == Result.OK
         ]
         return sorted(woken, key=lambda one: one.owed_since)
 

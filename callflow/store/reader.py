@@ -21,8 +21,8 @@ from callflow.call.record import CallRecord, Frozen
 from callflow.errors import StoreError, UnknownCall
 from callflow.redis.client import Client, address, translated
 from callflow.redis.cluster import Cluster
-from callflow.redis.scripts import Invocation, Scripts
-from callflow.store.encoding import clock
+from callflow.redis.lua import ScriptReply, invoke
+from callflow.redis.scripts import Scripts
 from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
 
 RecordT = TypeVar("RecordT", bound=Frozen)
@@ -167,7 +167,7 @@ class CallSummary(CallRecord):
         return self.hurry > self.answered
 
 
-_FIELDS = tuple(
+_FIELDS = " ".join(
     sorted(
         CallSummary.model_fields.keys()
         - {"call_sid", "conversation_thread", "journal_length", "retrieved_sop_chunks"}
@@ -222,23 +222,30 @@ class CallWatcher:
         node of a cluster is gone the calls of the others are seen all the same. Raises
         StoreUnavailable where nothing can be seen.
         """
-        share = -(-limit // SHARDS)
         self._fresh_shard = (self._fresh_shard + 1) % SHARDS
-        asked = []
-        for number, shard in enumerate(ALL_SHARDS):
-            arguments: list[str | int] = [share, ended_ms, shard.active.removesuffix("active")]
-            arguments += [clock(now_ms), len(_FIELDS), *_FIELDS, *self._stamps(number)]
-            asked.append(Invocation("look", (shard.active, shard.ended), tuple(arguments)))
+        asked = [
+            invoke(
+                "watch",
+                shard.by_name,
+                most=-(-limit // SHARDS),
+                ended_ms=ended_ms,
+                base=shard.active.removesuffix("active"),
+                fields=_FIELDS,
+                known=self._stamps(number),
+                now_ms=now_ms,
+            )
+            for number, shard in enumerate(ALL_SHARDS)
+        ]
         told = self._scripts.run_on_all_shards(asked)
-        seen = {n: one for n, one in enumerate(told) if not isinstance(one, StoreError)}
+        seen = {n: one.facts for n, one in enumerate(told) if isinstance(one, ScriptReply)}
         unreadable = [
-            sid for n, (*_, sids, changed) in seen.items() for sid in self._take(n, sids, changed)
+            sid for n, one in seen.items() for sid in self._take(n, one["calls"], one["changed"])
         ]
         self._unreadable_journals &= {sid for last in self._last for sid in last}
         return CallsOverview(
-            max(int(now) for now, *_ in seen.values()),
+            max(int(one["now"]) for one in seen.values()),
             tuple(one for n in seen for one in self._last[n].values()),
-            hidden=sum(int(hidden) for _, hidden, *_ in seen.values()),
+            hidden=sum(one["hidden"] for one in seen.values()),
             blind=frozenset(range(SHARDS)) - seen.keys(),
             unreadable=(*unreadable, *sorted(self._unreadable_journals)),
             failure=next((one for one in told if isinstance(one, StoreError)), None),

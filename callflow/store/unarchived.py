@@ -1,8 +1,8 @@
 """Complete calls on their way to the store that lasts: their keys stay until it has them.
 
-The end of a call enters it in an index (`finish.lua`). Who has put it into the lasting store says
-so, and only then do its keys get their lifetime (`archived.lua`). While they live it is seen now
-and then whether more was written of the call: each line of its journal is kept in the end.
+The end of a call enters it in an index (`end_call.lua`). Who has put it into the lasting store says
+so, and only then do its keys get their lifetime (`settle_archived.lua`). While they live it is seen
+now and then whether more was written of the call: each line of its journal is kept in the end.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 
 from callflow.errors import StoreError
 from callflow.redis.client import translated
-from callflow.redis.scripts import Invocation, Scripts
-from callflow.store.audit import audit_key
-from callflow.store.encoding import clock
+from callflow.redis.lua import ScriptReply, invoke
+from callflow.redis.scripts import Scripts
+from callflow.store.encoding import on_call
 from callflow.store.keys import ALL_SHARDS, ARCHIVED, call_keys
+from callflow.store.result import Result
 
 LOOKS = 6
 """So often in its lifetime a call that is archived is looked at again."""
@@ -94,23 +95,23 @@ class Unarchived:
 
     def look(self, most: int = 100, *, now_ms: int | None = None) -> Waiting:
         """One look over all shards, in one round trip; at most so many of each kind in each."""
-        args = (most, clock(now_ms))
         asked = [
-            Invocation("unarchived", (one.unarchived, one.archived), args) for one in ALL_SHARDS
+            invoke("list_unarchived", shard.by_name, most=most, now_ms=now_ms)
+            for shard in ALL_SHARDS
         ]
         told = self._scripts.run_on_all_shards(asked)
-        found = [one for one in told if not isinstance(one, StoreError)]
-        now = int(found[0][0])
+        found = [one.facts for one in told if isinstance(one, ScriptReply)]
+        now = int(found[0]["now"])
         ends = sorted(
             (int(float(at)), sid)
-            for _, flat, *_ in found
-            for sid, at in zip(flat[::2], flat[1::2], strict=True)
+            for one in found
+            for sid, at in zip(one["waiting"][::2], one["waiting"][1::2], strict=True)
         )
         return Waiting(
             now,
             calls=tuple(sid for _, sid in ends),
-            again=tuple(sid for *_, again in found for sid in again),
-            count=sum(count for _, _, count, _ in found),
+            again=tuple(sid for one in found for sid in one["again"]),
+            count=sum(one["count"] for one in found),
             oldest_ms=max(0, now - ends[0][0]) if ends else 0,
             failure=next((one for one in told if isinstance(one, StoreError)), None),
         )
@@ -125,7 +126,7 @@ class Unarchived:
                 pipe.hgetall(keys.call)
                 pipe.lrange(keys.thread, 0, -1)
                 pipe.xrange(keys.journal)
-                pipe.xrange(audit_key(call_sid))
+                pipe.xrange(keys.audit)
             told = iter(pipe.execute())
         return [
             WholeCall(
@@ -141,26 +142,23 @@ class Unarchived:
 
     def settle(self, call_sid: str, through: str, *, now_ms: int | None = None) -> Settled:
         """The lasting store has this call, up to the lines with these ids."""
-        keys, again_ms = call_keys(call_sid), max(1, self._ttl_ms // LOOKS)
-        (word,) = self._scripts.run(
-            "archived",
-            (*keys.own, audit_key(call_sid), keys.shard.unarchived, keys.shard.archived),
-            (call_sid, through, self._ttl_ms, again_ms, clock(now_ms)),
+        reply = self._scripts.run(
+            on_call(
+                "settle_archived",
+                call_sid,
+                through=through,
+                completed_ttl_ms=self._ttl_ms,
+                again_ms=max(1, self._ttl_ms // LOOKS),
+                now_ms=now_ms,
+            )
         )
-        return Settled(word)
+        return Settled(reply.word)
 
     def forget(self, call_sid: str) -> bool:
         """Its content was erased from the lasting store: what is here of it goes at once, with all
         that was said. True where there was something; a call that is not complete stays, which is
         one whose end a failover has taken back. Raises InvalidCallSid."""
-        keys = call_keys(call_sid)
-        shard = keys.shard
-        (word,) = self._scripts.run(
-            "erased",
-            (*keys.own, audit_key(call_sid), shard.unarchived, shard.archived, shard.ended),
-            (call_sid,),
-        )
-        return bool(word == "gone")
+        return self._scripts.run(on_call("forget_erased", call_sid)).word == Result.OK
 
     def mark(self, by: str) -> None:
         """Say that `by` begins to archive."""

@@ -24,20 +24,20 @@ from callflow.board.actions import StaffActions
 from callflow.board.board_reader import BoardReader
 from callflow.board.feed import Feed
 from callflow.errors import CallError, SettingsError, StoreError
+from callflow.handover import Ringing
 from callflow.health.deployment_checks import WorkforceStatus
 from callflow.health.worker_reports import ReportStore
 from callflow.intake import Intake
 from callflow.language.danger import dangers
 from callflow.redis.client import connect
 from callflow.redis.scripts import Replicas, Scripts
-from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.store.calls import CallStore
 from callflow.store.leases import Leases
-from callflow.store.quiet_lines import QuietLines
 from callflow.store.reader import CallReader, CallWatcher
 from callflow.store.replies import Replies
+from callflow.store.stale_calls import StaleCalls
 from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
@@ -178,7 +178,7 @@ def _asking(
     if telephone is None:
         return nullcontext()
     return quiet.asking(
-        party, telephone, QuietLines(scripts, round(party.settings.line_check_s * 1000))
+        party, telephone, StaleCalls(scripts, round(party.settings.line_check_s * 1000))
     )
 
 

@@ -85,9 +85,9 @@ class BySocket:
         if not standing.sayings:
             self._sent.clear()  # Somebody has noted them.
             return False
-        sayings = self._party.intake.store.sayings
+        staff = self._party.intake.store.staff
         try:
-            given = await self._party.soon(sayings.utter, self._call_sid, self._teller)
+            given = await self._party.soon(staff.take_phrases, self._call_sid, self._teller)
         except StoreError:
             return False  # They wait in the record; those of a late answer are given again.
         fresh = [one for one in given if one.id not in self._sent]
@@ -99,7 +99,7 @@ class BySocket:
             # Those that we have sent are given again where that could not be noted.
             with suppress(StoreError):
                 names, left_ms = [one.id for one in given], round(UNTOLD_S * 1000)
-                await self._party.soon(sayings.uttered, self._call_sid, names, left_ms=left_ms)
+                await self._party.soon(staff.mark_heard, self._call_sid, names, left_ms=left_ms)
         await self._note_heard()
         return bool(fresh)
 
@@ -141,8 +141,8 @@ class BySocket:
         over = min(time.monotonic(), self._stopped_at) - late_s
         names = [name for name, one in self._sent.items() if one.heard or one.until < over]
         if names:
-            sayings = self._party.intake.store.sayings
-            await self._party.soon(sayings.uttered, self._call_sid, names)
+            staff = self._party.intake.store.staff
+            await self._party.soon(staff.mark_heard, self._call_sid, names)
             for name in names:
                 self._sent.pop(name, None)  # Somebody may have noted it meanwhile.
 

@@ -50,7 +50,7 @@ async def heard(party: Party, hook: Hook) -> Party:
         return party
     ids = tuple(named.split("."))
     try:
-        await party.soon(party.intake.store.sayings.uttered, hook.call_sid, ids)
+        await party.soon(party.intake.store.staff.mark_heard, hook.call_sid, ids)
     except StoreError:
         return replace(party, addresses=replace(party.addresses, heard=ids))
     return party
@@ -84,9 +84,9 @@ async def _aloud(
     if standing is None or not standing.sayings:
         return None
     teller = secrets.token_hex(8)
-    sayings = party.intake.store.sayings
+    staff = party.intake.store.staff
     try:
-        given = await party.soon(sayings.utter, hook.call_sid, teller, fetched=fetched)
+        given = await party.soon(staff.take_phrases, hook.call_sid, teller, fetched=fetched)
     except StoreError:
         return None
     known = party.addresses.heard
@@ -127,7 +127,7 @@ class Bringing:
             if record is None or not any(one.teller is None for one in record.sayings):
                 return
             if self._cuts_nothing_off(record, await party.desk.ask(party.snapshots.now_ms)):
-                if await party.desk.ask(party.intake.store.sayings.fetch, call_sid):
+                if await party.desk.ask(party.intake.store.staff.claim_fetch, call_sid):
                     await party.desk.errand(party.ringing.fetch, call_sid, told=record.answered)
                 return
             await asyncio.sleep(LOOK_S)

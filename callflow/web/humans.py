@@ -10,8 +10,8 @@ from callflow.call.state import CallState
 from callflow.errors import StoreError, UnknownCall
 from callflow.responder.phrases import generic, whisper
 from callflow.sites.site import Site
-from callflow.store.handovers import Wanted
-from callflow.store.outcome import Pass
+from callflow.store.handovers import AlertStatus
+from callflow.store.result import Result
 from callflow.twilio.twiml import Twiml
 from callflow.web.hook import TERMINAL, Hook
 from callflow.web.party import Party
@@ -39,7 +39,7 @@ async def picked_up(party: Party, hook: Hook) -> Twiml:
         action = party.addresses.to("/voice/human", call=caller, ring=ring, asked=1)
         return Twiml(language).key(_whispered(site, wanted), action=action, timeout_s=KEY_TIMEOUT_S)
     word = await party.desk.errand(party.ringing.accept, caller, ring, hook.call_sid)
-    if word in (Pass.PASSED, Pass.AGAIN):
+    if word in (Result.OK, Result.AGAIN):
         action = party.addresses.to("/voice/human-left", call=caller)
         return Twiml(language).conference(caller, action=action, human=True)
     return Twiml(language).say(generic(language)["whisper_gone"]).hangup()
@@ -80,7 +80,7 @@ def _without_store(party: Party, hook: Hook) -> Twiml:
     return Twiml(language).key(spoken, action=action, timeout_s=KEY_TIMEOUT_S)
 
 
-def _whispered(site: Site | None, wanted: Wanted) -> str:
+def _whispered(site: Site | None, wanted: AlertStatus) -> str:
     language = "en" if site is None else site.language
     reason = wanted.alert.reason if wanted.alert is not None else "asked"
     if wanted.needs_human is not None:
@@ -99,7 +99,7 @@ def _caller(hook: Hook) -> str:
     return Hook({"CallSid": hook.query.get("call", "")}, {}).call_sid
 
 
-async def _wanted(party: Party, caller: str) -> Wanted | None:
+async def _wanted(party: Party, caller: str) -> AlertStatus | None:
     try:
         wanted, _ = await party.desk.ask(party.intake.store.handovers.read, caller)
     except (StoreError, UnknownCall):

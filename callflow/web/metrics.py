@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from callflow.board.feed import Feed
 from callflow.errors import StoreError
-from callflow.metrics.cloudwatch import CloudWatchWriter
+from callflow.metrics.cloudwatch import CloudWatchWriter, minute_claims
 from callflow.metrics.collector import (
     LIFTS_EVERY_S,
     SURVEY_EVERY_S,
@@ -32,7 +32,6 @@ from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
-from callflow.store.minutes import Minutes
 from callflow.web.desk import Desk
 
 log = logging.getLogger(__name__)
@@ -57,7 +56,9 @@ class MetricsService:
         self._desk = desk
         keeping = settings.keeping
         self._survey = Survey(Scripts(client), settings.timing, keeps=keeping is not None)
-        self._writer = namespace and CloudWatchWriter(namespace, Minutes(client).take, _print_line)
+        self._writer = namespace and CloudWatchWriter(
+            namespace, minute_claims(Scripts(client)), _print_line
+        )
         self.metrics = MetricsCollector(settings.timing, by_minute=namespace is not None)
         self.wanted = self._token is not None or namespace is not None
         """False: nobody reads them, so nothing is to be counted."""

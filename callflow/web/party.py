@@ -14,14 +14,14 @@ from callflow.call.limits import OVERLOAD
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
 from callflow.errors import StoreError, StoreUnavailable, UnknownCall
+from callflow.handover import Ringing
 from callflow.intake import Intake
-from callflow.ringing import Ringing
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.sites.site import Site
-from callflow.store.outcome import Hear, Heard, Ladder
 from callflow.store.reader import CallReader
 from callflow.store.replies import CallStatus, Replies, ReplyProgress
+from callflow.store.result import Result, UtteranceStored
 from callflow.web.addresses import Addresses
 from callflow.web.answers import Answers
 from callflow.web.desk import Desk
@@ -136,7 +136,7 @@ class Party:
         *,
         told: int = 0,
         replays: bool = False,
-    ) -> tuple[Heard, int]:
+    ) -> tuple[UtteranceStored, int]:
         """Store what was said: what became of it, and under which turn it stands.
 
         Our address named `turn`, so whoever gave it had stored the turns before, and had passed on
@@ -152,7 +152,7 @@ class Party:
                 except UnknownCall:
                     await self.open(call_sid, hook)
                     continue
-                if heard.word is Hear.REPEATED and replays:
+                if heard.result is Result.AGAIN and replays:
                     record = await self.desk.ask(self.snapshots.read, call_sid)
                     stands = _stands(record, turn, said)
                     if stands > record.heard:
@@ -161,10 +161,11 @@ class Party:
                     return heard, stands
                 elif told and not woken:
                     # Somebody works on the call, or an older turn is owed: one that was answered?
-                    await self.desk.ask(self.intake.store.losses.note, call_sid, 0, told=told)
+                    admit_loss = self.intake.store.failover.admit_loss
+                    await self.desk.ask(admit_loss, call_sid, 0, told=told)
                 return heard, turn
 
-    async def _hear(self, call_sid: str, turn: int, said: Said) -> tuple[Heard, bool]:
+    async def _hear(self, call_sid: str, turn: int, said: Said) -> tuple[UtteranceStored, bool]:
         heard, sent = await self.desk.ask(
             self.intake.hear,
             call_sid,
@@ -180,7 +181,7 @@ class Party:
     async def lost(self, call_sid: str, turn: int, hook: Hook, *, told: int = 0) -> None:
         """A failover took `turn`, which we had acknowledged, or the reply to `told`, which was
         passed on: journal it, and go on behind it. Raises CallEnded and StoreError."""
-        note = self.intake.store.losses.note
+        note = self.intake.store.failover.admit_loss
         try:
             await self.desk.ask(note, call_sid, turn, told=told)
         except UnknownCall:
@@ -190,7 +191,7 @@ class Party:
     async def may_say(self, call_sid: str, turn: int, text: str) -> bool:
         """Whether `text` of the reply to `turn` may be spoken: no failover can take it any more, or
         the settings say that one may. Raises StoreError, StoreUnreplicated too, and UnknownCall."""
-        losses = self.intake.store.losses
+        losses = self.intake.store.failover
         if not losses.guarded:
             return True
         return await self.desk.ask(losses.has_reply, call_sid, turn, text)
@@ -219,7 +220,7 @@ class Party:
         before = await self.standing(call_sid)
         try:
             wanted = await self.desk.ask(handovers.want, call_sid, reason)
-            if wanted is Ladder.MOVED and before is not None and before.unserved:
+            if wanted is Result.OK and before is not None and before.unserved:
                 await self.desk.ask(handovers.note, call_sid, "unserved", OVERLOAD)
             # No worker may be there to do it: then whoever speaks with the caller does.
             await self.desk.begin(self.ringing.ring, call_sid)

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from callflow.errors import StoreError
-from callflow.store.outcome import Resume
-from callflow.store.quiet_lines import QuietLines
+from callflow.store.result import Result
+from callflow.store.stale_calls import StaleCalls
 from callflow.twilio.rest import Telephone, TelephoneError
 from callflow.web import ending
 from callflow.web.hook import TERMINAL
@@ -26,7 +26,7 @@ AT_ONCE = 4
 
 
 @asynccontextmanager
-async def asking(party: Party, telephone: Telephone, lines: QuietLines) -> AsyncIterator[None]:
+async def asking(party: Party, telephone: Telephone, lines: StaleCalls) -> AsyncIterator[None]:
     """Look after quiet lines meanwhile."""
     looking = asyncio.create_task(_look(party, telephone, lines))
     try:
@@ -35,7 +35,7 @@ async def asking(party: Party, telephone: Telephone, lines: QuietLines) -> Async
         looking.cancel()
 
 
-async def _look(party: Party, telephone: Telephone, lines: QuietLines) -> None:
+async def _look(party: Party, telephone: Telephone, lines: StaleCalls) -> None:
     few = asyncio.Semaphore(AT_ONCE)
 
     async def settle(call_sid: str) -> None:
@@ -71,5 +71,5 @@ async def _bring_back(party: Party, telephone: Telephone, call_sid: str) -> None
     leg = standing.alert.leg
     if leg is None or await party.desk.errand(telephone.status, leg) not in TERMINAL:
         return
-    if await party.desk.errand(party.ringing.left, call_sid) is Resume.RESUMED:
+    if await party.desk.errand(party.ringing.left, call_sid) is Result.OK:
         await party.desk.errand(party.ringing.fetch, call_sid)

@@ -64,7 +64,7 @@ class Talk:
         known = self._spoken.played(text)
         if known is not None:
             try:
-                await self._party.soon(self._party.intake.store.played, self.call_sid, *known)
+                await self._party.soon(self._party.intake.store.save_played, self.call_sid, *known)
             except StoreError:
                 self._untold = self._untold or (known[0], False)
 
@@ -93,7 +93,7 @@ class Talk:
         self._untold = turn, greeted
         heard = spoken.heard.get(turn, 0)
         await self._party.soon(
-            self._party.intake.store.sent,
+            self._party.intake.store.save_sent,
             self.call_sid,
             turn,
             len(spoken.sent[turn]),

@@ -10,8 +10,8 @@ import asyncio
 
 from callflow import tracing
 from callflow.errors import CallEnded, StoreError, StoreUnavailable, UnknownCall
-from callflow.store.outcome import Hear, Heard
 from callflow.store.replies import CallStatus, ExpectedReply, ReplyProgress
+from callflow.store.result import Result, UtteranceStored
 from callflow.twilio.twiml import Twiml
 from callflow.web import by_webhook
 from callflow.web.addresses import Flight, Saying
@@ -161,13 +161,13 @@ async def _answer(
                 return phrase
         # A turn that was stored before may have been answered before we listened.
         spent_s = asyncio.get_running_loop().time() - came_at
-        reply = await _wait(party, hook, expected, spent_s, look_first=heard.word is Hear.REPEATED)
+        reply = await _wait(party, hook, expected, spent_s, look_first=heard.result is Result.AGAIN)
     return await _told(party, hook, number, phrases, reply, said)
 
 
 async def _stored(
     party: Party, hook: Hook, number: int, said: Said, told: int, came_at: float, *, patiently: bool
-) -> Heard:
+) -> UtteranceStored:
     """Store it; `patiently`: try for as long as the caller can wait, the server may come back."""
     now = asyncio.get_running_loop().time
     give_up = came_at + party.settings.reply_wait_s
@@ -176,7 +176,7 @@ async def _stored(
             while True:
                 try:
                     heard, _ = await party.hear(hook.call_sid, number, said, hook, told=told)
-                    if patiently and heard.word is Hear.REPEATED:
+                    if patiently and heard.result is Result.AGAIN:
                         await party.desk.ask(party.intake.wake_again, hook.call_sid)
                     return heard
                 except StoreError:

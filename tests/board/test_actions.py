@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from callflow.board.actions import ACTIONS
-from callflow.call import acts
+from callflow.call import edits
 from callflow.call.disposition import Disposition
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
@@ -87,11 +87,11 @@ def test_what_was_done_and_not_gone_on_with_is_gone_on_with_when_it_is_asked_aga
 ) -> None:
     """The process was killed behind the store, before the carrier; the browser sends it again."""
     store = ana.exchange.parts.store
-    store.desk_work.take_over(SID, "ana", TELEPHONE, request="t1")
+    store.staff.take_over(SID, "ana", TELEPHONE, request="t1")
     assert api.rung == []
     ana.does("take-over", request="t1")
     assert api.rung == [TELEPHONE]
-    store.desk_work.end(
+    store.staff.end(
         ana.exchange.parts.record,
         SID,
         Disposition.RELEASED,
@@ -148,7 +148,7 @@ def test_less_urgent_than_what_was_heard_needs_a_reason(ana: Dispatcher) -> None
 def test_a_call_that_waits_for_a_worker_and_becomes_urgent_is_woken_ahead(
     ana: Dispatcher,
 ) -> None:
-    ana.exchange.parts.store.hear(SID, 1, "hello")
+    ana.exchange.parts.store.record_utterance(SID, 1, "hello")
     ana.does("urgency", urgency="P1")
     wait_until(lambda: ana.exchange.parts.client.llen("urgent"), "it waits behind the others")
 
@@ -247,5 +247,5 @@ def test_what_the_store_could_not_do_is_told_and_nothing_is_half_done(ana: Dispa
 def test_what_a_page_shows_is_what_its_form_sends_back(ana: Dispatcher) -> None:
     ana.does("urgency", urgency="P2")
     ana.does("fact", name="eta_minutes", value="20")
-    shown = acts.seen(ana.exchange.parts.record().acts)
+    shown = edits.version_token(ana.exchange.parts.record().acts)
     assert shown == "fact:eta_minutes=1 urgency=1"

@@ -14,7 +14,8 @@ from callflow.access import auth
 from callflow.access.http import BoardOrigin
 from callflow.call.role import Permission, Role
 from callflow.redis.scripts import Scripts
-from callflow.store.audit import Audit, audit_key
+from callflow.store.audit import Audit
+from callflow.store.keys import call_keys
 from tests.desk import FAR, SECRET_WORDS, Desk, csrf_of, desk, post, write_users
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
@@ -216,7 +217,7 @@ def test_each_reading_of_a_call_is_kept_beside_it_without_a_word(here: Desk, par
         assert browser.get("/board/call").text == SECRET_WORDS
     lines = audit.of_call(SID)
     assert [(line.by, line.what) for line in lines] == [("ana", "read"), ("bo", "read")]
-    assert SECRET_WORDS not in str(parts.client.xrange(audit_key(SID)))
+    assert SECRET_WORDS not in str(parts.client.xrange(call_keys(SID).audit))
     audit.note(SID, "ana", "read", now_ms=lines[0].at + 60_001)
     assert [line.by for line in audit.of_call(SID)] == ["ana", "bo", "ana"]
 
@@ -225,7 +226,7 @@ def test_nobody_is_shown_a_call_whose_reading_could_not_be_kept(
     here: Desk, parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ana = here.signed_in("ana")
-    parts.client.set(audit_key(SID), "not a stream", px=60_000)
+    parts.client.set(call_keys(SID).audit, "not a stream", px=60_000)
     answer = ana.get("/board/call")
     assert answer.status_code == 503
     assert SECRET_WORDS not in answer.text

@@ -33,7 +33,7 @@ def test_no_address_of_the_whole_process_tells_a_stranger_a_word(
     parts: Parts, redis_url: str, tmp_path: Path
 ) -> None:
     parts.store.open(SID)
-    parts.store.hear(SID, 1, SECRET_WORDS)
+    parts.store.record_utterance(SID, 1, SECRET_WORDS)
     users = write_users(tmp_path / "users.yaml", ana="viewer")
     given = {"redis_url": redis_url, "public_url": FAR, "users": users, "twilio_auth_token": "t"}
     app = create(Settings.model_validate(given), Sites(()), None)

@@ -102,7 +102,7 @@ def test_a_board_gets_all_of_it_and_then_each_change(parts: Parts) -> None:
             assert (header["workers"], header["stale"], header["trouble"]) == (2, False, "")
             assert abs(header["now_ms"] - parts.snapshots.now_ms()) < STALE_MS
 
-            parts.store.hear(SID, 1, "stuck")
+            parts.store.record_utterance(SID, 1, "stuck")
             news = await until(board, tells(SID))
             (row,) = news.to_dict()["changed"]
             assert (row["word"], row["last"]) == ("queued", ("caller", "stuck"))
@@ -130,7 +130,7 @@ def test_however_many_boards_are_open_the_store_is_asked_by_one(parts: Parts) ->
             ]
             texts = {(await anext(one)).to_json() for one in followers}
             assert {json.loads(text)["rows"][0]["call_sid"] for text in texts} == {SID}
-            parts.store.hear(SID, 1, "stuck")
+            parts.store.record_utterance(SID, 1, "stuck")
             versions = {(await until(one, tells(SID))).version for one in followers}
             assert len(versions) == 1
             asked = parts.client.info("commandstats")["cmdstat_evalsha"]["calls"]
@@ -242,7 +242,7 @@ def test_listeners_are_told_looks_and_lines_and_keep_no_board_back(parts: Parts)
                     raise ValueError("of a listener")
 
                 feed.on_lines(fails)
-                parts.store.hear(SID, 1, "stuck")
+                parts.store.record_utterance(SID, 1, "stuck")
                 news = await until(board, tells(SID))
                 assert "ValueError" in news.header["trouble"]
 
@@ -278,7 +278,7 @@ def test_while_the_store_is_gone_the_board_stays_and_says_how_old_it_is(
                 assert [row.call_sid for row in feed.snapshot().rows] == [SID]
                 await asyncio.to_thread(own_server.restart)
                 await until(board, lambda one: not one.header["stale"])
-                parts.store.hear(SID, 1, "stuck")
+                parts.store.record_utterance(SID, 1, "stuck")
                 news = await until(board, tells(SID))
                 assert (news.header["trouble"], news.header["stale"]) == ("", False)
             parts.close()

@@ -55,13 +55,13 @@ def test_while_a_master_is_gone_its_calls_are_stale_and_after_the_failover_live_
                 assert stale(feed) == theirs
                 assert news.header["trouble"]
                 assert not news.header["stale"]
-                parts.store.hear(lucky, 1, "word")
+                parts.store.record_utterance(lucky, 1, "word")
                 await until(lambda one: spoke(lucky))
                 assert len(feed.snapshot().rows) == len(sids)
 
                 await until(lambda one: not stale(feed) and not one.header["trouble"])
                 await asyncio.to_thread(
-                    patiently, lambda: parts.store.hear(unlucky, 1, "stuck"), 20
+                    patiently, lambda: parts.store.record_utterance(unlucky, 1, "stuck"), 20
                 )
                 await until(lambda one: spoke(unlucky))
             patiently(parts.close)

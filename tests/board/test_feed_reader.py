@@ -17,8 +17,8 @@ from callflow.health.deployment_checks import UNDERSTUDY, WorkforceStatus
 from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import ALL_SHARDS, call_keys
-from callflow.store.outcome import Claimed, Lease
 from callflow.store.reader import ENDED_MS, CallsOverview, CallSummary, CallWatcher
+from callflow.store.result import Claimed, Lease
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
 
@@ -84,7 +84,7 @@ def claimed(parts: Parts, name: str = "w1") -> Lease:
 
 def taken_over(parts: Parts, turn: int = 1) -> None:
     """A worker dies over the call."""
-    parts.store.hear(SID, turn, "stuck")
+    parts.store.record_utterance(SID, turn, "stuck")
     lease = claimed(parts, f"w{turn}")
     parts.store.reclaim(SID, lease.fence, 10**13, "gone")
 
@@ -96,7 +96,7 @@ def events(seen: BoardState, sid: str = SID) -> list[str]:
 def test_only_what_has_changed_is_built_anew(desk: Desk) -> None:
     desk.parts.store.open("CA2")
     first = desk.read().rows
-    desk.parts.store.hear(SID, 1, "stuck")
+    desk.parts.store.record_utterance(SID, 1, "stuck")
     second = desk.read().rows
     assert second["CA2"] is first["CA2"]
     assert second[SID] is not first[SID]
@@ -105,7 +105,7 @@ def test_only_what_has_changed_is_built_anew(desk: Desk) -> None:
 
 
 def test_a_beat_alone_is_told_twice_a_second_and_no_oftener(desk: Desk) -> None:
-    desk.parts.store.hear(SID, 1, "stuck")
+    desk.parts.store.record_utterance(SID, 1, "stuck")
     lease = claimed(desk.parts)
     first = desk.read().rows[SID]
     at = first.row.beat_at
@@ -115,13 +115,13 @@ def test_a_beat_alone_is_told_twice_a_second_and_no_oftener(desk: Desk) -> None:
     desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 1)
     assert desk.read().rows[SID].row.beat_at == at + BEAT_STEP_MS + 1
     desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 2)
-    desk.parts.store.note_draft(lease, 1, "I am")
+    desk.parts.store.save_draft(lease, 1, "I am")
     assert desk.read().rows[SID].row.beat_at == at + BEAT_STEP_MS + 2
 
 
 def test_each_line_that_is_written_while_we_look_is_told_once(desk: Desk) -> None:
     assert events(desk.read()) == []  # The opening was before.
-    desk.parts.store.hear(SID, 1, "stuck")
+    desk.parts.store.record_utterance(SID, 1, "stuck")
     desk.parts.store.open("CA2")
     seen = desk.read()
     assert (events(seen), events(seen, "CA2")) == (["heard"], ["opened"])
@@ -146,7 +146,7 @@ def test_takeovers_of_a_call_are_all_counted_and_those_of_the_hour_since_we_look
 def test_the_longest_silence_may_be_one_that_is_not_over(desk: Desk) -> None:
     assert desk.read().silence is None
     now_ms = desk.parts.snapshots.now_ms()
-    desk.parts.store.hear(SID, 1, "stuck", now_ms=now_ms - 3_000)
+    desk.parts.store.record_utterance(SID, 1, "stuck", now_ms=now_ms - 3_000)
     silence = desk.read().silence
     assert silence is not None
     assert silence.call_sid == SID
@@ -199,7 +199,7 @@ def test_calls_of_a_part_that_is_gone_are_shown_as_they_were_and_as_stale(desk: 
     desk.parts.store.open(other)
     before = desk.read().rows
     desk.blind, desk.fails = frozenset({number}), StoreUnavailable("there", "it is gone")
-    desk.parts.store.hear(SID, 1, "stuck")
+    desk.parts.store.record_utterance(SID, 1, "stuck")
     during = desk.read()
     assert (during.rows[SID].row.stale, during.rows[SID].row.last) == (True, None)
     assert during.rows[other] is before[other]
@@ -248,7 +248,7 @@ def test_the_lamps_tell_who_works_and_who_looks_after_them(parts: Parts) -> None
 
 def test_a_line_that_cannot_be_read_stops_no_board_and_is_told(desk: Desk) -> None:
     desk.parts.client.xadd(call_keys(SID).journal, {"event": "of a newer release", "at": "soon"})
-    desk.parts.store.hear(SID, 1, "stuck")
+    desk.parts.store.record_utterance(SID, 1, "stuck")
     assert SID in desk.read().rows
     assert SID in desk.read().trouble
     desk.parts.client.flushall()

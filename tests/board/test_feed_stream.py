@@ -61,7 +61,7 @@ def test_a_browser_gets_a_snapshot_and_changes_and_the_time(
                 clock = await next_of(stream, "clock")
                 assert clock["data"].keys() == {"version", "header"}
                 assert clock["data"]["header"]["age_ms"] >= 0
-                parts.store.hear(SID, 1, "line\nbreak “here”")
+                parts.store.record_utterance(SID, 1, "line\nbreak “here”")
                 change = await next_of(stream, "change")
                 (row,) = change["data"]["changed"]
                 assert row["last"] == ["caller", "line break “here”"]
@@ -76,7 +76,7 @@ def test_after_a_reconnect_a_browser_gets_what_it_missed(parts: Parts, reader: B
         feed = Feed(reader)
         async with feed.running(), asyncio.timeout(20), aclosing(feed.follow()) as other:
             first = await anext(events(connected(feed)))
-            parts.store.hear(SID, 1, "stuck")
+            parts.store.record_utterance(SID, 1, "stuck")
             await anext(news async for news in other if news.kind == "change")
             again = await anext(events(connected(feed, first["id"])))
             assert again["event"] == "change"

@@ -30,7 +30,7 @@ def exchange(parts: Parts, redis_url: str, tmp_path: Path) -> Iterator[Exchange]
     url = "http://127.0.0.1"
     with open_exchange(parts, redis_url, tmp_path, users=users, board_url=url) as running:
         parts.store.open(SID, site="tower", greeting="Are you inside?")
-        parts.store.hear(SID, 1, WORDS)
+        parts.store.record_utterance(SID, 1, WORDS)
         yield running
 
 
@@ -117,8 +117,8 @@ def test_who_is_on_the_line_stands_in_short_and_each_reason_with_the_notes(
         return str(shown)
 
     assert human() == "none"
-    store.desk_work.urge(SID, "P4", "ana", request="a", reason="only <toast>")
-    store.desk_work.urge(SID, "P1", "bo", request="b")
+    store.staff.set_urgency(SID, "P4", "ana", request="a", reason="only <toast>")
+    store.staff.set_urgency(SID, "P1", "bo", request="b")
     store.handovers.want(SID, "asked")
     assert human() == "human to be rung · asked"
     alert = exchange.parts.record().alert
@@ -147,7 +147,7 @@ def test_of_very_many_calls_the_first_stand_in_the_page(exchange: Exchange) -> N
     client = browser(exchange, "ana")
     for number in range(120):
         exchange.parts.store.open(f"CA{number}", site="tower")
-    exchange.parts.store.hear("CA119", 1, "smoke", danger=True)
+    exchange.parts.store.record_utterance("CA119", 1, "smoke", danger=True)
     wait_until(lambda: "<noscript><p" in client.get("/board").text, "all calls to be seen")
     text = client.get("/board").text
     found = re.findall(r'<tr data-sid="(\w+)"', text)

@@ -10,8 +10,8 @@ import pytest
 
 from callflow import i18n
 from callflow.board.actions import refusal, store_unreachable
-from callflow.call.acts import TooMuch
 from callflow.call.disposition import Disposition
+from callflow.call.edits import TooMuch
 from callflow.call.facts import CALLER_FACTS, DANGERS, HUMAN_FACTS, OWN_FACTS, VULNERABLE
 from callflow.call.urgency import MEANINGS
 from callflow.call.words import Word

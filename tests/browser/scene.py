@@ -8,8 +8,8 @@ from typing import Any
 
 from callflow.call.record import Alert, CallRecord, Sentence, SopChunk
 from callflow.call.urgency import Urgency
-from callflow.store.handovers import Step
-from callflow.store.outcome import Claimed, Lease
+from callflow.store.handovers import AlertStep
+from callflow.store.result import Claimed, Lease
 from tests.parts import Parts
 
 SITES = """
@@ -94,7 +94,7 @@ class Scene:
     def speaks(self, sid: str, text: str, ago_s: float, *, danger: bool = False) -> None:
         """The caller says something."""
         turn = self.record(sid).heard + 1
-        self.parts.store.hear(sid, turn, text, danger=danger, now_ms=self.at(ago_s))
+        self.parts.store.record_utterance(sid, turn, text, danger=danger, now_ms=self.at(ago_s))
 
     def claimed(self, sid: str, worker: str, ago_s: float) -> Lease:
         """A worker takes the owed turn."""
@@ -122,11 +122,11 @@ class Scene:
                 "retrieved_sop_chunks": tuple(chunks),
             }
         )
-        self.parts.store.note_understood(lease, record, now_ms=self.at(ago_s))
+        self.parts.store.save_analysis(lease, record, now_ms=self.at(ago_s))
 
     def drafts(self, lease: Lease, text: str, ago_s: float) -> None:
         turn = self.record(lease.call_sid).answered + 1
-        self.parts.store.note_draft(lease, turn, text, lang="en", now_ms=self.at(ago_s))
+        self.parts.store.save_draft(lease, turn, text, lang="en", now_ms=self.at(ago_s))
 
     def answers(
         self, lease: Lease, text: str, ago_s: float, *, needs_human: str | None = None
@@ -164,7 +164,7 @@ class Scene:
         self, sid: str, before: Alert, changes: dict[str, str], event: str, ago_s: float
     ) -> None:
         then = before.model_copy(update=changes)
-        step = Step(then, 600_000, event, before.reason)
+        step = AlertStep(then, 600_000, event, before.reason)
         self.parts.store.handovers.move(sid, before, step, now_ms=self.at(ago_s))
 
     def hostile_chunk(self, text: str) -> SopChunk:

@@ -94,7 +94,7 @@ def test_the_second_of_two_people_is_told_who_was_first(board: Board) -> None:
     page = opened(board, sid)
     seen = {"seen": page.get_attribute("#call", "data-seen") or ""}
     board.forgiven = ("409",)
-    board.scene.parts.store.desk_work.urge(sid, "P1", "chen", request="r1")
+    board.scene.parts.store.staff.set_urgency(sid, "P1", "chen", request="r1")
     expect(page.locator("[data-live=title]")).to_have_attribute("data-urgency", "P1", timeout=3_000)
 
     def late(route: Route) -> None:
@@ -169,7 +169,7 @@ def test_nothing_that_a_caller_or_an_operator_writes_is_run(board: Board) -> Non
     board.scene.understands(lease, "<u>odd</u>", "P2", 18, [hostile], **facts)
     board.scene.answers(lease, HOSTILE, 17, needs_human="<i>why</i>")
     board.scene.parts.store.interrupt(sid, 1, HOSTILE[:30])
-    board.scene.parts.store.desk_work.remark(sid, HOSTILE, "<b>x</b>", request="r1")
+    board.scene.parts.store.staff.add_note(sid, HOSTILE, "<b>x</b>", request="r1")
     page = board.signed_in()
     expect(page.locator(f"tr[data-sid='{sid}'] .p-lift")).to_have_text(
         "<script>window.stolen = 1</script>"

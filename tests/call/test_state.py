@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callflow.call.deadline import Rung, Timing, rung
+from callflow.call.deadline import Escalation, Timing, escalation
 from callflow.call.state import LEASED, MOVES, OPENED, CallState, Event, Refusal, after, moves_row
 
 
@@ -77,15 +77,15 @@ def test_the_scripts_read_the_same_table(event: Event) -> None:
 @pytest.mark.parametrize(
     ("attempts", "expected"),
     [
-        (0, Rung.RESPONDER),
-        (2, Rung.RESPONDER),
-        (3, Rung.SCRIPT),
-        (4, Rung.HUMAN),
-        (9, Rung.HUMAN),
+        (0, Escalation.RESPONDER),
+        (2, Escalation.RESPONDER),
+        (3, Escalation.SCRIPT),
+        (4, Escalation.HUMAN),
+        (9, Escalation.HUMAN),
     ],
 )
-def test_the_ladder_ends_at_a_human(attempts: int, expected: Rung) -> None:
-    assert rung(attempts) is expected
+def test_the_ladder_ends_at_a_human(attempts: int, expected: Escalation) -> None:
+    assert escalation(attempts) is expected
 
 
 def test_a_worker_stops_believing_before_others_may_take_its_call() -> None:

@@ -148,8 +148,8 @@ def test_turns_that_an_unreplicated_failover_took_are_asked_for_and_none_is_answ
         struck.pair.fail_over()
         for number in range(CALLS):
             # As a web process does that knows from its address what it had acknowledged.
-            struck.parts.store.losses.note(_sid(number), 2, told=2)
-        struck.parts.intake.store.hear(_sid(0), 3, "and now?")
+            struck.parts.store.failover.admit_loss(_sid(number), 2, told=2)
+        struck.parts.intake.store.record_utterance(_sid(0), 3, "and now?")
         reply_wait_s = 15
 
         async def wait() -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from callflow.call.record import CallRecord
 from callflow.lab.embedded_server import EmbeddedServer
-from callflow.store.outcome import Claimed, Lease
+from callflow.store.result import Claimed, Lease
 from tests.cli.running import Cli, store_at
 from tests.parts import SID, Parts
 from tests.rest_api import rest_api
@@ -21,7 +21,7 @@ def claimed(url: str, call_sid: str, said: str = "help", *, worker: str = "w1@he
     """A call that a worker is answering."""
     store = store_at(url)
     store.open(call_sid, site="Lift 4")
-    store.hear(call_sid, 1, said)
+    store.record_utterance(call_sid, 1, said)
     claim = store.claim(call_sid, worker, "first")
     assert isinstance(claim, Claimed)
     return claim.lease
@@ -89,7 +89,7 @@ def test_a_call_for_programs_is_the_customers_json_object(cli: Cli, redis_url: s
 
 def test_a_call_is_shown_with_what_is_being_said_and_its_journal(cli: Cli, redis_url: str) -> None:
     lease = claimed(redis_url, "CA1", "")
-    store_at(redis_url).note_draft(lease, 1, "Stay where")
+    store_at(redis_url).save_draft(lease, 1, "Stay where")
     store_at(redis_url).hand_back(lease, "ValueError", costs=True)
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     shown = cli.run("calls", "show", "CA1", "--journal").out
@@ -184,7 +184,7 @@ def test_an_urgency_is_set_with_a_reason_where_one_is_needed(cli: Cli, open_call
 
 def test_a_call_is_ended_and_its_line_closed(cli: Cli, open_call: Parts) -> None:
     cli.run("calls", "end", SID, "bored").failed_with("is no disposition")
-    open_call.store.desk_work.urge(SID, "P2", "ana", request="u")
+    open_call.store.staff.set_urgency(SID, "P2", "ana", request="u")
     cli.run("calls", "end", SID, "released").failed_with("may still be trapped")
     with rest_api() as api:
         cli.set("CALLFLOW_TWILIO_ACCOUNT_SID", "AC" + "0" * 32)

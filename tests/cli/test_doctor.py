@@ -194,7 +194,7 @@ def test_what_a_service_does_not_tell_is_unknown_and_no_failure(
 def test_a_turn_that_has_been_owed_for_long_is_a_failure(cli: Cli, redis_url: str) -> None:
     store = store_at(redis_url)
     store.open("CA1", now_ms=1_000)
-    store.hear("CA1", 1, "help", now_ms=1_000)
+    store.record_utterance("CA1", 1, "help", now_ms=1_000)
     found = examined(cli, redis_url)["owed turns"]
     store.end("CA1", "hung_up")
     assert found["grade"] == "failure"

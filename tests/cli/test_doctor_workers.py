@@ -149,7 +149,7 @@ def test_a_turn_that_nobody_takes_while_slots_are_free_is_a_failure(
 ) -> None:
     store, now = store_at(redis_url), now_ms(said)
     store.open("CA1", now_ms=now - 7_000)
-    store.hear("CA1", 1, "help", now_ms=now - 7_000)
+    store.record_utterance("CA1", 1, "help", now_ms=now - 7_000)
     busy = replace(WELL, busy=2)
     said.save(busy)
     assert examined(cli, redis_url)["owed turns"]["grade"] == "ok"

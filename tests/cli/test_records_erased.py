@@ -11,7 +11,6 @@ from callflow.records.record_store import RecordStore
 from callflow.records.search import find
 from callflow.records.verify import verify
 from callflow.redis.client import Client, connect
-from callflow.store.audit import audit_key
 from callflow.store.keys import call_keys
 from callflow.store.unarchived import LOOKS
 from tests.archiving import archive_into, archiving, complete, one_call, url_in
@@ -39,7 +38,7 @@ def archived(client: Client, records: RecordStore) -> None:
 
 
 def left(client: Client) -> int:
-    return int(client.exists(*call_keys(SID).own, audit_key(SID)))
+    return int(client.exists(*call_keys(SID).own, call_keys(SID).audit))
 
 
 def test_the_working_keys_of_an_erased_call_go_in_the_same_step(

@@ -217,7 +217,7 @@ def test_a_person_at_a_terminal_sees_a_call_opens_it_and_leaves(
 ) -> None:
     store = store_at(redis_url)
     store.open("CA1", greeting="This is the lift line.")
-    store.hear("CA1", 1, "we are stuck")
+    store.record_utterance("CA1", 1, "we are stuck")
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     with _watching(cli, terminal) as process:
         terminal.shows("caller: we are stuck")
@@ -255,7 +255,7 @@ def test_without_a_terminal_each_change_is_one_line(cli: Cli, redis_url: str) ->
     watching = cli.start("calls", "watch", "--interval", "0.05")
     assert watching.stdout is not None
     assert "CA1 · – not yet known · listening" in watching.stdout.readline().decode()
-    store_at(redis_url).hear("CA1", 1, "stuck")
+    store_at(redis_url).record_utterance("CA1", 1, "stuck")
     assert "caller: stuck" in watching.stdout.readline().decode()
     watching.send_signal(signal.SIGINT)
     assert cli.finish(watching).out == ""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from callflow.errors import StoreUnavailable
 from callflow.metrics import cloudwatch
 from callflow.metrics.catalogue import METRICS, Kind
-from callflow.metrics.cloudwatch import CloudWatchWriter
+from callflow.metrics.cloudwatch import CloudWatchWriter, minute_claims
 from callflow.metrics.counters import GRACE_MS, MINUTE_MS, Minute
-from callflow.store.minutes import Minutes
+from callflow.redis.scripts import Scripts
 from callflow.web import metrics as web_metrics
 from tests.exchange import open_exchange
 from tests.metrics.emf_schema import checked
@@ -26,7 +27,7 @@ T = 1_700_000_040_000
 
 def turn_at(parts: Parts, at: int, number: int) -> None:
     """A turn that was heard, claimed 200 ms later and answered 300 ms after that."""
-    parts.store.hear(SID, number, "stuck", now_ms=at)
+    parts.store.record_utterance(SID, number, "stuck", now_ms=at)
     parts.store.claim(SID, "w1", f"c{number}", now_ms=at + 200)
     lease = parts.store.claim(SID, "w1", f"c{number}", now_ms=at + 200)
     assert not isinstance(lease, str)
@@ -98,7 +99,9 @@ def test_of_very_many_values_so_many_are_told_as_are_allowed() -> None:
 def test_two_processes_tell_each_minute_once_and_the_same(parts: Parts) -> None:
     lines: list[str] = []
     both = [Watched(parts, by_minute=True, now_ms=T - 1_000) for _ in range(2)]
-    tellers = [CloudWatchWriter("n", Minutes(parts.client).take, lines.append) for _ in both]
+    tellers = [
+        CloudWatchWriter("n", minute_claims(Scripts(parts.client)), lines.append) for _ in both
+    ]
     parts.store.open(SID, now_ms=T + 1)
     for number in range(1, 4):
         at = T + (number - 1) * MINUTE_MS
@@ -121,11 +124,8 @@ def test_two_processes_tell_each_minute_once_and_the_same(parts: Parts) -> None:
 
 
 def test_a_minute_whose_first_answer_was_lost_stays_with_who_took_it(parts: Parts) -> None:
-    one, other = Minutes(parts.client), Minutes(parts.client)
-    assert one.take(7)
-    assert one.take(7)
-    assert not other.take(7)
-    assert other.take(8)
+    one, other = (minute_claims(Scripts(parts.client)) for _ in range(2))
+    assert [one(7), one(7), other(7), other(8)] == [True, True, False, True]
 
 
 def test_a_process_that_has_just_begun_tells_no_part_of_a_minute(parts: Parts) -> None:
@@ -139,24 +139,15 @@ def test_a_process_that_has_just_begun_tells_no_part_of_a_minute(parts: Parts) -
     assert not minute.counts
 
 
-class _Away(Minutes):
-    away = True
-
-    def take(self, number: int) -> bool:
-        if self.away:
-            raise StoreUnavailable("here", "it is gone")
-        return super().take(number)
-
-
 def test_while_the_store_is_gone_that_is_told_and_the_minutes_are_kept(parts: Parts) -> None:
     lines: list[str] = []
-    minutes = _Away(parts.client)
-    teller = CloudWatchWriter("n", minutes.take, lines.append)
+    claim = Mock(side_effect=StoreUnavailable("here", "it is gone"))
+    teller = CloudWatchWriter("n", claim, lines.append)
     assert teller.write([Minute(1)], {}, T) == 0
     assert teller.write([Minute(2)], {}, T) == 0
     assert [values([line]) for line in lines] == [{"callflow_store_up": 0.0}] * 2
     lines.clear()
-    minutes.away = False
+    claim.side_effect = minute_claims(Scripts(parts.client))
     assert teller.write([Minute(3)], {("store_up", ""): 1.0}, T) == 3
     # How things stand is known of now alone.
     assert sum("callflow_store_up" in line for line in lines) == 1

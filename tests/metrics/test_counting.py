@@ -8,11 +8,11 @@ from threading import Event
 
 import pytest
 
-from callflow import transfer
+from callflow import handover
 from callflow.call import ladder
 from callflow.call.record import CallRecord
 from callflow.responder import Piece
-from callflow.store.outcome import Claimed, Commit, Lease
+from callflow.store.result import Claimed, Lease, Result
 from callflow.turn import TurnOutcome
 from tests.metrics.watched import Watched
 from tests.parts import SID, Parts, Says
@@ -55,7 +55,7 @@ def claimed(parts: Parts, worker: str, at: int, sid: str = SID) -> Lease:
 def heard_at(parts: Parts, at: int) -> None:
     """A call that began a moment before."""
     parts.store.open(SID, now_ms=at - 100)
-    parts.store.hear(SID, 1, "stuck", now_ms=at)
+    parts.store.record_utterance(SID, 1, "stuck", now_ms=at)
 
 
 def took(watched: Watched, name: str, labels: str = "") -> tuple[float, float]:
@@ -87,10 +87,10 @@ def test_every_part_of_a_turn_is_as_long_as_the_journal_says(parts: Parts) -> No
     heard_at(parts, T + 1_000)
     lease = claimed(parts, "w1", T + 1_300)
     understood = parts.record().model_copy(update={"understood": 1})
-    parts.store.note_understood(lease, understood, now_ms=T + 1_350)
-    parts.store.note_draft(lease, 1, "Hello. ", now_ms=T + 1_750)
-    parts.store.note_draft(lease, 1, "Hello. Stay ", now_ms=T + 1_900)
-    assert parts.store.commit(lease, 1, "Hello. Stay inside.", now_ms=T + 2_750).word is Commit.OK
+    parts.store.save_analysis(lease, understood, now_ms=T + 1_350)
+    parts.store.save_draft(lease, 1, "Hello. ", now_ms=T + 1_750)
+    parts.store.save_draft(lease, 1, "Hello. Stay ", now_ms=T + 1_900)
+    assert parts.store.commit(lease, 1, "Hello. Stay inside.", now_ms=T + 2_750).result is Result.OK
     assert took(watched, "claim_wait_seconds") == (1, 0.3)
     assert took(watched, "caller_silence_seconds") == (1, 0.75)
     assert took(watched, "turn_seconds") == (1, 1.75)
@@ -103,7 +103,7 @@ def test_what_was_said_into_a_reply_is_owed_from_the_end_of_that_reply(parts: Pa
     watched = Watched(parts, now_ms=T)
     heard_at(parts, T + 100)
     lease = claimed(parts, "w1", T + 200)
-    parts.store.hear(SID, 2, "hello?", now_ms=T + 300)
+    parts.store.record_utterance(SID, 2, "hello?", now_ms=T + 300)
     parts.store.commit(lease, 1, "Stay inside.", now_ms=T + 2_000)
     second = claimed(parts, "w2", T + 2_500)
     parts.store.commit(second, 2, "I am here.", now_ms=T + 2_600)
@@ -172,8 +172,8 @@ def test_a_turn_that_kills_its_workers_ends_at_a_human_and_in_the_metrics(
     parts: Parts, watched: Watched
 ) -> None:
     calls_in(parts)
-    transfer.to_human(parts.store, SID, transfer.POISON)
-    parts.store.handovers.accept(SID, ladder.accepted(ladder.fresh(transfer.POISON), "CA1"))
+    handover.hand_to_human(parts.store, SID, handover.POISON)
+    parts.store.handovers.accept(SID, ladder.accepted(ladder.fresh(handover.POISON), "CA1"))
     found = watched.numbers()
     assert found['callflow_transfers_total{reason="poison"}'] == 1
     assert found['callflow_humans_wanted_total{reason="poison"}'] == 1
@@ -197,7 +197,7 @@ def test_a_write_of_a_worker_that_was_taken_over_is_counted_as_fenced(
     now = parts.snapshots.now_ms()
     lease = claimed(parts, "w1", now)
     parts.store.reclaim(SID, lease.fence, now, "gone")
-    assert parts.store.commit(lease, 1, "Too late.").word is Commit.FENCED
+    assert parts.store.commit(lease, 1, "Too late.").result is Result.FENCED
     assert watched.numbers()['callflow_refused_writes_total{reason="fenced"}'] == 1
 
 
@@ -218,7 +218,7 @@ def test_how_models_fail_and_what_the_guard_catches_is_told_by_reason(
 
 def test_turns_that_a_failover_took_are_counted(parts: Parts, watched: Watched) -> None:
     calls_in(parts)
-    parts.store.hear(SID, 4, "are you there", after_loss=True)
+    parts.store.record_utterance(SID, 4, "are you there", after_loss=True)
     assert watched.numbers()["callflow_turns_lost_total"] == 2
 
 

@@ -26,7 +26,7 @@ def test_a_call_is_told_by_what_its_caller_lives_through(parts: Parts, watched: 
     parts.intake.open(SID)
     assert watched.numbers()['callflow_calls{word="listening"}'] == 1
     now = parts.snapshots.now_ms()
-    parts.store.hear(SID, 1, "stuck", now_ms=now - 7_000)
+    parts.store.record_utterance(SID, 1, "stuck", now_ms=now - 7_000)
     found = watched.numbers()
     assert found['callflow_calls{word="queued"}'] == 1
     assert found['callflow_calls{word="listening"}'] == 0
@@ -45,7 +45,7 @@ def test_a_call_is_told_by_what_its_caller_lives_through(parts: Parts, watched: 
 
 def test_danger_that_nobody_has_understood_yet_counts_as_p1(parts: Parts, watched: Watched) -> None:
     parts.intake.open(SID)
-    parts.store.hear(SID, 1, "fire", danger=True)
+    parts.store.record_utterance(SID, 1, "fire", danger=True)
     assert watched.numbers()['callflow_calls_by_urgency{urgency="P1"}'] == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from callflow.call.deadline import Rung, rung
+from callflow.call.deadline import Escalation, escalation
 from tests.protocol.moves import ONCE, SAID_AGAIN, Size, Step
 from tests.protocol.record import COMPLETE, Record, Request, Rules
 from tests.protocol.server import HELD_STATES, execute
@@ -40,7 +40,7 @@ ALL = (
 """Asked of each world and each step; `COMES_BACK` and `NO_LOOP` are asked of all at once."""
 
 _WRITES = frozenset({"beat", "understand", "draft", "commit", "hand_back", "reclaim", "transfer"})
-_ACCEPTED = frozenset({"beaten", "noted", "ok", "moved", "released", "passed"})
+_ACCEPTED = frozenset({"ok", "moved"})
 
 
 def broken_by(before: World, step: Step, rules: Rules) -> str | None:
@@ -65,9 +65,13 @@ def broken_by(before: World, step: Step, rules: Rules) -> str | None:
             return FENCED
         if asked.name and was.holder not in (0, asked.name) and now is not was:
             return ALONE
-    if asked.script in ("draft", "commit") and rung(was.attempts) is Rung.HUMAN and now is not was:
+    if (
+        asked.script in ("draft", "commit")
+        and escalation(was.attempts) is Escalation.HUMAN
+        and now is not was
+    ):
         return HUMAN_AT_LAST
-    if asked.script == "reclaim" and answer.word == "released" and was.beat > asked.seen:
+    if asked.script == "reclaim" and answer.word == "ok" and was.beat > asked.seen:
         return ALIVE_KEEPS
     if asked.script == "claim" and answer.word == "held" and was.claim == asked.claim:
         return CLAIM_REPEATED

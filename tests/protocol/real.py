@@ -15,11 +15,10 @@ from callflow.errors import CallEnded
 from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore
-from callflow.store.encoding import BY_AGENT, BY_HUMAN, FRESH, as_json, entry
-from callflow.store.encoding import alert as alert_json
+from callflow.store.encoding import BY_AGENT, BY_HUMAN, FRESH, alert_json, as_json, entry
 from callflow.store.keys import call_keys
 from callflow.store.leases import Leases
-from callflow.store.outcome import Beat, Claimed, Lease
+from callflow.store.result import Claimed, Lease, Result
 from tests.protocol.record import Answer, Entry, Record, Request, Text
 
 SID = "CA00000000000000000000000000000009"
@@ -36,6 +35,9 @@ TIMING = Timing(
 
 _BEGAN_MS = 1_700_000_000_000
 _LEG = "CA0000000000000000000000000000000a"
+
+_ODD = '“"\\\u2028😀%1}'
+"""Stands behind each piece of a reply and each utterance: what JSON and patterns may choke on."""
 
 
 def ms_of(tick: int) -> int:
@@ -146,7 +148,7 @@ class RealCall:
             beat=0 if beat is None else (beat - _BEGAN_MS) // 1000,
             understood=value["understood"],
             draft_turn=draft["turn"] if draft else 0,
-            draft=tuple(draft["text"].split()) if draft else (),
+            draft=_pieces(draft["text"]) if draft else (),
             thread=tuple(_entry(json.loads(line)) for line in thread),
             human=value["handling"] == "human",
             alert=alert["state"] if alert else "",
@@ -160,12 +162,12 @@ class RealCall:
 
     def _hear(self, asked: Request, now_ms: int) -> Answer:
         try:
-            heard = self.store.hear(
-                SID, asked.turn, f"said {asked.turn}", after_loss=True, now_ms=now_ms
+            heard = self.store.record_utterance(
+                SID, asked.turn, f"said {asked.turn}{_ODD}", after_loss=True, now_ms=now_ms
             )
         except CallEnded:
             return Answer("ended")
-        return Answer(heard.word, wake=heard.wake)
+        return Answer(heard.result, wake=heard.wake)
 
     def _claim(self, asked: Request, now_ms: int) -> Answer:
         found = self.store.claim(SID, _name(asked.name), f"claim-{asked.claim}", now_ms=now_ms)
@@ -175,17 +177,17 @@ class RealCall:
         turn = record.answered + 1
         known = record.draft.text if record.draft and record.draft.turn == turn else ""
         return Answer(
-            "claimed",
+            "ok",
             attempts=record.attempts,
             fence=found.lease.fence,
             turn=turn,
-            text=tuple(known.split()),
+            text=_pieces(known),
             understood=record.understood,
         )
 
     def _beat(self, asked: Request, now_ms: int) -> Answer:
         (word,) = self.store.beat(self._lease(asked), now_ms=now_ms)
-        assert isinstance(word, Beat)
+        assert isinstance(word, Result)
         return Answer(word)
 
     def _understand(self, asked: Request, now_ms: int) -> Answer:
@@ -196,24 +198,24 @@ class RealCall:
             updated_at=now_ms,
             understood=asked.turn,
         )
-        return Answer(self.store.note_understood(self._lease(asked), record, now_ms=now_ms).word)
+        return Answer(self.store.save_analysis(self._lease(asked), record, now_ms=now_ms).result)
 
     def _draft(self, asked: Request, now_ms: int) -> Answer:
-        lease, text = self._lease(asked), " ".join(asked.text)
-        return Answer(self.store.note_draft(lease, asked.turn, text, now_ms=now_ms))
+        lease, text = self._lease(asked), _words(asked.text)
+        return Answer(self.store.save_draft(lease, asked.turn, text, now_ms=now_ms))
 
     def _commit(self, asked: Request, now_ms: int) -> Answer:
-        lease, text = self._lease(asked), " ".join(asked.text)
-        return Answer(self.store.commit(lease, asked.turn, text, now_ms=now_ms).word)
+        lease, text = self._lease(asked), _words(asked.text)
+        return Answer(self.store.commit(lease, asked.turn, text, now_ms=now_ms).result)
 
     def _hand_back(self, asked: Request, now_ms: int) -> Answer:
         lease = self._lease(asked)
         released = self.store.hand_back(lease, "test", costs=asked.costs, now_ms=now_ms)
-        return Answer(released.word, attempts=released.attempts)
+        return Answer(released.result, attempts=released.attempts)
 
     def _reclaim(self, asked: Request, now_ms: int) -> Answer:
         released = self.store.reclaim(SID, asked.fence, ms_of(asked.seen), "test", now_ms=now_ms)
-        return Answer(released.word, attempts=released.attempts)
+        return Answer(released.result, attempts=released.attempts)
 
     def _transfer(self, asked: Request, now_ms: int) -> Answer:
         lease = self._lease(asked) if asked.fence else None
@@ -232,8 +234,8 @@ class RealCall:
     def _rewake(self, asked: Request, now_ms: int) -> Answer:
         woken = self._leases.take_unclaimed([SID], now_ms=now_ms)
         if not woken:
-            return Answer("quiet")
-        return Answer("wake", wake=True, attempts=woken[0].attempts)
+            return Answer("idle")
+        return Answer("ok", wake=True, attempts=woken[0].attempts)
 
 
 def _name(number: int) -> str:
@@ -247,11 +249,11 @@ def _number(worker: str | None) -> int:
 def _draft(record: Record) -> str:
     if not record.draft_turn:
         return "null"
-    return as_json({"turn": record.draft_turn, "text": " ".join(record.draft), "lang": "en"})
+    return as_json({"turn": record.draft_turn, "text": _words(record.draft), "lang": "en"})
 
 
 def _stored(one: Entry) -> str:
-    text = " ".join(one.text) if one.role == "agent" else f"said {one.turn}"
+    text = _words(one.text) if one.role == "agent" else f"said {one.turn}{_ODD}"
     return entry(one.role, one.turn, text)[:-1] + f',"at":{ms_of(0)}}}'
 
 
@@ -260,5 +262,12 @@ def _entry(stored: dict[str, object]) -> Entry:
     assert isinstance(role, str)
     assert isinstance(turn, int)
     assert isinstance(text, str)
-    said: Text = tuple(text.split()) if role == "agent" else ()
-    return Entry(role, turn, said)
+    return Entry(role, turn, _pieces(text) if role == "agent" else ())
+
+
+def _words(text: Text) -> str:
+    return " ".join(piece + _ODD for piece in text)
+
+
+def _pieces(words: str) -> Text:
+    return tuple(word.removesuffix(_ODD) for word in words.split(" ")) if words else ()

@@ -7,7 +7,7 @@ find where the Lua disagrees.
 
 from __future__ import annotations
 
-from callflow.call.deadline import Rung, rung
+from callflow.call.deadline import Escalation, escalation
 from callflow.call.state import LEASED, MOVES, Event, Refusal
 from tests.protocol.record import COMPLETE, PENDING, Answer, Entry, Record, Request, Rules
 
@@ -22,9 +22,9 @@ _MOVES: dict[str, dict[str, tuple[str, bool]]] = {
 """The table in plain strings: an enum's hash is a call into Python, a million times over."""
 
 
-def rung_of(attempts: int, rules: Rules) -> Rung:
+def rung_of(attempts: int, rules: Rules) -> Escalation:
     """The product's rung; the mutant's ladder has no last one."""
-    return rung(attempts) if rules.ladder_ends_at_a_human else Rung.RESPONDER
+    return escalation(attempts) if rules.ladder_ends_at_a_human else Escalation.RESPONDER
 
 
 def execute(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answer, Record]:
@@ -49,7 +49,7 @@ def _foreign(record: Record, asked: Request, rules: Rules) -> bool:
 def _hear(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answer, Record]:
     turn = asked.turn
     if turn <= record.heard and rules.hear_once:
-        return Answer("repeated"), record
+        return Answer("again"), record
     then, refused = _move(Event.HEAR, record, rules)
     if refused:
         return Answer(then), record
@@ -69,10 +69,10 @@ def _hear(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answ
     owed_before = record.owed and lost <= 0
     record = record._replace(state=then, heard=turn, thread=(*record.thread, Entry("caller", turn)))
     if record.human:
-        return Answer("heard"), record._replace(answered=turn)
+        return Answer("ok"), record._replace(answered=turn)
     if record.holder or owed_before:
-        return Answer("heard"), record
-    return Answer("heard", wake=True), record._replace(due=rules.hear_owes)
+        return Answer("ok"), record
+    return Answer("ok", wake=True), record._replace(due=rules.hear_owes)
 
 
 def _claim(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answer, Record]:
@@ -96,7 +96,7 @@ def _claim(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Ans
     known = record.draft if record.draft_turn == turn and rules.successor_reads_draft else ()
     return (
         Answer(
-            "claimed",
+            "ok",
             attempts=record.attempts,
             fence=record.fence,
             turn=turn,
@@ -113,7 +113,7 @@ def _beat(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answ
         return Answer(then), record
     if _foreign(record, asked, rules) and rules.fence_in_beat:
         return Answer("fenced"), record
-    return Answer("beaten"), record._replace(beat=tick, leased=True)
+    return Answer("ok"), record._replace(beat=tick, leased=True)
 
 
 def _note(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answer, Record]:
@@ -123,11 +123,11 @@ def _note(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answ
     if _foreign(record, asked, rules) and rules.fence_in_draft:
         return Answer("fenced"), record
     if asked.script == "understand":
-        return Answer("noted"), record._replace(understood=asked.turn)
+        return Answer("ok"), record._replace(understood=asked.turn)
     shorter = record.draft_turn == asked.turn and len(asked.text) < len(record.draft)
     if shorter and rules.drafts_only_grow:
-        return Answer("noted"), record
-    return Answer("noted"), record._replace(draft_turn=asked.turn, draft=asked.text)
+        return Answer("ok"), record
+    return Answer("ok"), record._replace(draft_turn=asked.turn, draft=asked.text)
 
 
 def _commit(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answer, Record]:
@@ -174,7 +174,7 @@ def _release(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[A
         leased=False,
         due=record.due or rules.release_owes,
     )
-    return Answer("released", attempts=record.attempts), record
+    return Answer("ok", attempts=record.attempts), record
 
 
 def _transfer(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answer, Record]:
@@ -201,7 +201,7 @@ def _transfer(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[
         leased=False,
         due=False,
     )
-    return Answer("again" if again else "passed"), record
+    return Answer("again" if again else "ok"), record
 
 
 def _resume(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answer, Record]:
@@ -210,7 +210,7 @@ def _resume(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[An
         return Answer(then), record
     if not record.human:
         return Answer("again"), record
-    return Answer("resumed"), record._replace(
+    return Answer("ok"), record._replace(
         state=then, human=False, alert="" if asked.costs else record.alert
     )
 
@@ -219,14 +219,14 @@ def _end(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answe
     then, refused = _move(Event.END, record, rules)
     if refused:
         return Answer(then), record
-    return Answer("finished"), record._replace(state=then, holder=0, leased=False, due=False)
+    return Answer("ok"), record._replace(state=then, holder=0, leased=False, due=False)
 
 
 def _rewake(record: Record, asked: Request, tick: int, rules: Rules) -> tuple[Answer, Record]:
     over = record.state == COMPLETE and rules.rewake_knows_the_end
     if record.holder or not record.owed or over:
-        return Answer("quiet"), record._replace(due=False) if record.due else record
-    return Answer("wake", wake=True, attempts=record.attempts), record._replace(due=True)
+        return Answer("idle"), record._replace(due=False) if record.due else record
+    return Answer("ok", wake=True, attempts=record.attempts), record._replace(due=True)
 
 
 _SCRIPTS = {

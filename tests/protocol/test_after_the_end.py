@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from callflow.store.keys import call_keys
-from callflow.store.outcome import Finish
+from callflow.store.result import Result
 from tests.parts import SID, Parts
 from tests.protocol import promises
 from tests.protocol.explorer import explore
@@ -26,10 +26,10 @@ def test_a_sweep_that_looked_before_the_end_would_wake_a_complete_call() -> None
 
 def test_a_call_that_ended_with_a_turn_owed_is_woken_no_more(parts: Parts) -> None:
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "Stuck between floors.", now_ms=1_000)
+    parts.store.record_utterance(SID, 1, "Stuck between floors.", now_ms=1_000)
     unclaimed = parts.leases.look(now_ms=100_000).unclaimed
     assert unclaimed == (SID,)
-    assert parts.store.end(SID, "hung_up") is Finish.FINISHED
+    assert parts.store.end(SID, "hung_up") is Result.OK
     owed = call_keys(SID).shard.owed
     try:
         assert parts.leases.take_unclaimed(unclaimed, now_ms=100_000) == []

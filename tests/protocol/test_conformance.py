@@ -112,18 +112,18 @@ def test_long_walks_agree_step_by_step(real: RealCall) -> None:
 
 
 MET = {
-    *(("accept", word) for word in ("passed", "again")),
-    *(("beat", word) for word in ("beaten", "fenced")),
-    *(("claim", word) for word in ("claimed", "held", "idle")),
+    *(("accept", word) for word in ("ok", "again")),
+    *(("beat", word) for word in ("ok", "fenced")),
+    *(("claim", word) for word in ("ok", "held", "idle")),
     *(("commit", word) for word in ("ok", "moved")),
-    *(("draft", word) for word in ("noted", "fenced")),
-    *(("hand_back", word) for word in ("released", "fenced")),
-    *(("hear", word) for word in ("heard", "repeated", "after a loss")),
-    *(("reclaim", word) for word in ("released", "alive", "fenced")),
-    *(("transfer", word) for word in ("passed", "again", "fenced")),
-    *(("understand", word) for word in ("noted", "fenced")),
-    ("end", "finished"),
-    ("resume", "resumed"),
-    ("rewake", "wake"),
+    *(("draft", word) for word in ("ok", "fenced")),
+    *(("hand_back", word) for word in ("ok", "fenced")),
+    *(("hear", word) for word in ("ok", "again", "after a loss")),
+    *(("reclaim", word) for word in ("ok", "alive", "fenced")),
+    *(("transfer", word) for word in ("ok", "again", "fenced")),
+    *(("understand", word) for word in ("ok", "fenced")),
+    ("end", "ok"),
+    ("resume", "ok"),
+    ("rewake", "ok"),
 }
 """What the walks must at least have met, so that none of it goes untested."""

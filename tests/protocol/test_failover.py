@@ -11,7 +11,7 @@ import pytest
 
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import Client, connect
-from callflow.store.outcome import Beat, Claimed, Commit, Lease, Note
+from callflow.store.result import Claimed, Lease, Result
 from tests.protocol import promises
 from tests.protocol.explorer import explore
 from tests.protocol.moves import Size
@@ -54,7 +54,7 @@ def _after_a_lost_claim(primary: EmbeddedServer) -> Iterator[tuple[RealCall, Lea
         after.execute_command("REPLICAOF", "127.0.0.1", primary.port)
         old, new = RealCall(before), RealCall(after)
         old.open()
-        old.store.hear(SID, 1, "Stuck between floors.")
+        old.store.record_utterance(SID, 1, "Stuck between floors.")
         wait_until(lambda: _in_step(before, after), "the replica has what was heard")
         after.execute_command("REPLICAOF", "NO", "ONE")
         first = old.store.claim(SID, "w1@test/1-00", "claim-1")
@@ -79,8 +79,8 @@ def test_a_worker_whose_claim_a_failover_took_can_write_nothing_more(
     own_server: EmbeddedServer,
 ) -> None:
     with _after_a_lost_claim(own_server) as (call, lost, given):
-        assert call.store.beat(lost) == [Beat.FENCED]
-        assert call.store.note_draft(lost, 1, "Stay") == Note.FENCED
-        assert call.store.commit(lost, 1, "Stay where you are.").word is Commit.FENCED
-        assert call.store.note_draft(given, 1, "Help") == Note.NOTED
-        assert call.store.commit(given, 1, "Help is on its way.").word is Commit.OK
+        assert call.store.beat(lost) == [Result.FENCED]
+        assert call.store.save_draft(lost, 1, "Stay") == Result.FENCED
+        assert call.store.commit(lost, 1, "Stay where you are.").result is Result.FENCED
+        assert call.store.save_draft(given, 1, "Help") == Result.OK
+        assert call.store.commit(given, 1, "Help is on its way.").result is Result.OK

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from callflow.store.outcome import Claimed, Note
+from callflow.store.result import Claimed, Result
 from tests.parts import SID, Parts
 from tests.protocol.explorer import explore
 from tests.protocol.moves import SAID_AGAIN, Size
@@ -38,11 +38,11 @@ def test_where_drafts_only_grow_no_late_copy_does_harm() -> None:
 
 def test_a_late_copy_of_a_draft_takes_nothing_back(parts: Parts) -> None:
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "Stuck between floors.")
+    parts.store.record_utterance(SID, 1, "Stuck between floors.")
     claimed = parts.store.claim(SID, "w1@test/1-00", "claim-1")
     assert isinstance(claimed, Claimed)
     for text in ("Help", "Help is on", "Help"):
-        assert parts.store.note_draft(claimed.lease, 1, text) is Note.NOTED
+        assert parts.store.save_draft(claimed.lease, 1, text) is Result.OK
     draft = parts.record().draft
     assert draft is not None
     assert draft.text == "Help is on"

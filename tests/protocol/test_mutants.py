@@ -50,8 +50,8 @@ def test_without_a_fence_check_a_worker_answers_that_was_taken_over() -> None:
     assert example.promise == promises.FENCED
     assert len(example.steps) == 8
     assert last(example, 3) == [
-        "a is wedged: hand_back released",
-        "b takes a message: claim claimed",
+        "a is wedged: hand_back ok",
+        "b takes a message: claim ok",
         "a goes on: commit ok",
     ]
 
@@ -68,31 +68,31 @@ def test_without_a_fence_check_two_workers_answer_one_turn() -> None:
 def test_without_a_fence_check_two_workers_speak_into_one_reply() -> None:
     example = without(ONE, "fence_in_draft", only=SAID_AGAIN)
     assert last(example, 3) == [
-        "b takes a message: claim claimed",
-        "b goes on: draft noted",
-        "a goes on: draft noted",
+        "b takes a message: claim ok",
+        "b goes on: draft ok",
+        "a goes on: draft ok",
     ]
 
 
 def test_without_a_fence_check_a_dead_worker_is_kept_alive_by_the_one_before() -> None:
     example = without(ONE, "fence_in_beat")
     assert example.promise == promises.FENCED
-    assert last(example, 2) == ["b takes a message: claim claimed", "a beats: beat beaten"]
+    assert last(example, 2) == ["b takes a message: claim ok", "a beats: beat ok"]
 
 
 def test_without_a_fence_check_a_worker_gives_away_what_another_holds() -> None:
     example = without(Size(utterances=1, faults=2, late=0), "fence_in_release")
     assert example.promise == promises.FENCED
     assert last(example, 2) == [
-        "b takes a message: claim claimed",
-        "a is wedged: hand_back released",
+        "b takes a message: claim ok",
+        "a is wedged: hand_back ok",
     ]
 
 
 def test_without_a_growing_fence_two_workers_hold_one_lease() -> None:
     example = without(ONE, "fence_grows", "lease_names_its_claim")
     assert example.promise == promises.ALONE
-    assert last(example, 1) == ["b takes a message: claim claimed"]
+    assert last(example, 1) == ["b takes a message: claim ok"]
 
 
 def test_a_claim_that_is_not_repeatable_is_held_by_its_own_first_copy() -> None:
@@ -105,7 +105,7 @@ def test_a_claim_that_is_not_repeatable_is_held_by_its_own_first_copy() -> None:
 def test_a_webhook_that_is_not_recognised_is_heard_twice() -> None:
     example = without(ONE, "hear_once")
     assert example.promise == ONCE
-    assert last(example, 2) == ["web loses the answer", "web asks again: hear heard"]
+    assert last(example, 2) == ["web loses the answer", "web asks again: hear ok"]
     assert example.steps[-1].after.record.thread == (Entry("caller", 1), Entry("caller", 1))
 
 
@@ -137,8 +137,8 @@ def test_a_reclaim_that_compares_no_beat_takes_from_the_living() -> None:
     assert example.promise == promises.ALIVE_KEEPS
     assert last(example, 3) == [
         "watchdog guesses wrongly",
-        "a beats: beat beaten",
-        "watchdog asks to reclaim: reclaim released",
+        "a beats: beat ok",
+        "watchdog asks to reclaim: reclaim ok",
     ]
 
 
@@ -153,7 +153,7 @@ def test_where_a_takeover_counts_nothing_a_poisoned_turn_goes_round_for_ever(rul
 def test_a_ladder_without_an_end_asks_a_fifth_worker() -> None:
     example = without(POISON, "ladder_ends_at_a_human")
     assert example.promise == promises.HUMAN_AT_LAST
-    assert sum(told(step).endswith("claim claimed") for step in example.steps) == 5
+    assert sum(told(step).endswith("claim ok") for step in example.steps) == 5
 
 
 def test_a_successor_that_ignores_the_draft_says_it_again() -> None:
@@ -167,7 +167,7 @@ def test_a_successor_that_ignores_the_draft_says_it_again() -> None:
 def test_a_complete_call_that_takes_anything_is_not_complete() -> None:
     example = without(ONE, "complete_refuses")
     assert example.promise == promises.FINAL
-    assert last(example, 1) == ["caller hangs up: end finished"]
+    assert last(example, 1) == ["caller hangs up: end ok"]
 
 
 def test_acknowledged_before_it_is_replicated_it_is_lost_with_the_primary() -> None:
@@ -181,7 +181,7 @@ def test_a_story_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
     without(ONE, "claim_once")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "broken: a claim that is sent again gets the same lease"
-    assert lines[3].startswith("  3. a takes a message: claim → claimed (fence 1)")
+    assert lines[3].startswith("  3. a takes a message: claim → ok (fence 1)")
     assert lines[3].endswith("| in_progress, 0 of 1 answered, fence 1, w1 has it")
     assert lines[-1].startswith("  5. a asks again: claim → held")
 

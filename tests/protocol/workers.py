@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from callflow.call.deadline import Rung
+from callflow.call.deadline import Escalation
 from tests.protocol.moves import Asking, Move, Step, fault, less, replaced, woken
 from tests.protocol.record import Answer, Request
 from tests.protocol.server import rung_of
@@ -80,19 +80,19 @@ class Workers(Asking):
     def told(self, asked: Request, answer: Answer, who: str) -> tuple[Request | None, bool]:
         """What a worker asks next when it is told `answer`, and whether it wakes somebody."""
         match asked.script, answer.word:
-            case "claim", "claimed":
+            case "claim", "ok":
                 lease = Request("understand", asked.name, answer.fence, answer.turn, answer.text)
                 lease = lease._replace(claim=asked.claim if self.rules.lease_names_its_claim else 0)
-                if rung_of(answer.attempts, self.rules) is Rung.HUMAN:
+                if rung_of(answer.attempts, self.rules) is Escalation.HUMAN:
                     return lease._replace(script="transfer", turn=0, text=()), False
                 known = answer.understood >= answer.turn
                 return self._says(lease, who) if known else lease, False
-            case (("understand" | "draft"), "noted"):
+            case (("understand" | "draft"), "ok"):
                 return self._says(asked, who), False
             case "commit", "moved":
                 return None, True
-            case (("hand_back" | "reclaim"), "released"):
-                if rung_of(answer.attempts, self.rules) is Rung.HUMAN:
+            case (("hand_back" | "reclaim"), "ok"):
+                if rung_of(answer.attempts, self.rules) is Escalation.HUMAN:
                     return Request("transfer"), False
                 return None, True
         return None, False
@@ -109,7 +109,7 @@ class Workers(Asking):
         who, name = letter(slot), world.workers[slot].name
         beat = Request("beat", name, lease.fence, claim=lease.claim)
         answer, after, step = self.ask(world, Move(who, "beats"), beat)
-        if answer.word != "beaten":
+        if answer.word != "ok":
             # Told so, or by its own clock: the turn stops at its next check.
             after = replaced(after, slot, Worker(name))
         yield step._replace(after=after)
@@ -154,7 +154,7 @@ def _lease_of(worker: Worker) -> Request | None:
     if asked is None:
         return None
     if asked.script == "claim":
-        if answer is None or answer.word != "claimed":
+        if answer is None or answer.word != "ok":
             return None
         return asked._replace(script="understand", fence=answer.fence)
     return asked if asked.fence else None

@@ -24,12 +24,12 @@ from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
 from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
-from callflow.store.handovers import Step
+from callflow.store.handovers import AlertStep
 from callflow.store.keys import call_keys
-from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
 from callflow.store.reader import FROM_THE_START, CallWatcher
 from callflow.store.replies import Replies
+from callflow.store.result import Claimed, Lease
 from callflow.store.unarchived import Unarchived
 from tests.acl import ACL, PASSWORD, allow, grant, granted, refusals, url_of, users
 from tests.acts import desk_work
@@ -81,7 +81,7 @@ def doors(guarded: EmbeddedServer) -> Iterator[Guarded]:
 
 def _claimed(parts: Parts, sid: str, turn: int = 1) -> Lease:
     parts.store.open(sid, greeting="This is a machine.")
-    parts.store.hear(sid, turn, "stuck", understood=turn > 1)
+    parts.store.record_utterance(sid, turn, "stuck", understood=turn > 1)
     claimed = parts.store.claim(sid, f"w@test/{turn}-aa", f"claim-{turn}")
     assert isinstance(claimed, Claimed)
     return claimed.lease
@@ -103,14 +103,14 @@ def _a_day_at_work(parts: Parts, url: str) -> None:
         line.keep()
         lease = _claimed(parts, SID)
         store.beat(lease)
-        store.note_understood(lease, parts.record().model_copy(update={"understood": 1}))
-        store.note_draft(lease, 1, "Hel")
+        store.save_analysis(lease, parts.record().model_copy(update={"understood": 1}))
+        store.save_draft(lease, 1, "Hel")
         store.interrupt(SID, 0, "This is a mach")
-        store.sent(SID, 1, 3)
+        store.save_sent(SID, 1, 3)
         store.commit(lease, 1, "Hello.", needs_human="asked")
         store.interrupt(SID, 1, "Hell")
         with pytest.raises(StoreUnreplicated):
-            CallStore(scripts, TIMING).hear(SID, 1, "stuck")
+            CallStore(scripts, TIMING).record_utterance(SID, 1, "stuck")
         handovers.note(SID, "noted", "why")
 
         lost = _claimed(parts, SID, 2)
@@ -120,12 +120,12 @@ def _a_day_at_work(parts: Parts, url: str) -> None:
         store.hand_back(lost, "test", costs=True)
         overdue_ms = parts.snapshots.now_ms() + TIMING.owed_ms + 1
         assert parts.leases.take_unclaimed([SID], now_ms=overdue_ms)
-        store.hear(SID, 4, "hello?", after_loss=True)
-        store.recorded.note(SID, "eta_minutes", 5, "ana")
+        store.record_utterance(SID, 4, "hello?", after_loss=True)
+        store.staff.record_fact(SID, "eta_minutes", 5, "ana")
         handovers.want(SID, "asked")
         wanted, _ = handovers.read(SID)
         assert wanted.alert is not None
-        handovers.move(SID, wanted.alert, Step(wanted.alert, None, "rung"))
+        handovers.move(SID, wanted.alert, AlertStep(wanted.alert, None, "rung"))
         handovers.transfer(SID, "asked")
         handovers.resume(SID, "left", over=True)
         desk_work(parts, SID)
@@ -271,7 +271,7 @@ def test_a_reader_sees_all_calls_and_changes_none(doors: Guarded) -> None:
     before = parts.record()
     for write in (
         lambda: doors.reader.store.open("CA2"),
-        lambda: doors.reader.store.hear(SID, 2, "no"),
+        lambda: doors.reader.store.record_utterance(SID, 2, "no"),
         lambda: doors.reader.store.commit(lease, 1, "no"),
         lambda: doors.reader.store.end(SID, "hung_up"),
         lambda: doors.reader.leases.mark_sweep("reader"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from callflow.redis.scripts import Scripts
-from callflow.store.audit import MOST_VIEWS, Audit, audit_key
+from callflow.store.audit import MOST_VIEWS, Audit
+from callflow.store.keys import call_keys
 from tests.parts import SID, Parts
 
 
@@ -12,11 +13,11 @@ def test_what_was_kept_lives_as_long_as_the_call(parts: Parts) -> None:
     parts.store.open(SID)
     audit.note(SID, "ana", "read")
     month_ms = 30 * 24 * 3_600_000
-    assert month_ms - 60_000 < parts.client.pttl(audit_key(SID)) <= month_ms
+    assert month_ms - 60_000 < parts.client.pttl(call_keys(SID).audit) <= month_ms
     parts.store.end(SID, "hung_up")
-    parts.client.pexpire(audit_key(SID).replace(":audit:", ":call:"), 5_000)
+    parts.client.pexpire(call_keys(SID).audit.replace(":audit:", ":call:"), 5_000)
     audit.note(SID, "ana", "read")
-    assert 0 < parts.client.pttl(audit_key(SID)) <= 5_000
+    assert 0 < parts.client.pttl(call_keys(SID).audit) <= 5_000
 
 
 def test_a_call_that_is_read_all_night_keeps_its_newest_readings(parts: Parts) -> None:

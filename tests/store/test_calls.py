@@ -27,7 +27,7 @@ from callflow.errors import (
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.keys import call_keys
-from callflow.store.outcome import Claim, Claimed, Lease
+from callflow.store.result import Claimed, Lease, Result
 from tests.parts import CHUNK, SID, TIMING, Parts
 
 
@@ -49,12 +49,12 @@ def _claim(parts: Parts, claim_id: str = "claim-1") -> Lease:
 def test_the_record_read_as_a_whole_is_the_customers_json_object(parts_on_each: Parts) -> None:
     parts = parts_on_each
     parts.store.open(SID, site="lift 7", language="es", now_ms=1000)
-    parts.store.hear(SID, 1, "¿hola? 😀", now_ms=2000)
+    parts.store.record_utterance(SID, 1, "¿hola? 😀", now_ms=2000)
     lease = _claim(parts)
     understood = parts.record().model_copy(
         update={"understood": 1, "scenario_type": "entrapment", "retrieved_sop_chunks": (CHUNK,)}
     )
-    parts.store.note_understood(lease, understood)
+    parts.store.save_analysis(lease, understood)
     parts.store.commit(lease, 1, "Hola.", sop_step=1, needs_human="asked")
 
     shown = json.loads(parts.record().model_dump_json())
@@ -81,7 +81,7 @@ def test_the_record_read_as_a_whole_is_the_customers_json_object(parts_on_each: 
 def test_a_complete_call_and_all_its_keys_expire_after_half_an_hour(parts_on_each: Parts) -> None:
     parts = parts_on_each
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     parts.store.end(SID, "hung_up")
 
     keys = call_keys(SID)
@@ -92,12 +92,12 @@ def test_a_complete_call_and_all_its_keys_expire_after_half_an_hour(parts_on_eac
 def test_a_late_write_to_an_ended_call_takes_no_lifetime_away(parts_on_each: Parts) -> None:
     parts = parts_on_each
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     lease = _claim(parts)
     parts.store.end(SID, "hung_up")
 
     parts.store.commit(lease, 1, "Too late.")
-    parts.store.note_draft(lease, 1, "Too late.")
+    parts.store.save_draft(lease, 1, "Too late.")
 
     assert all(parts.client.pttl(key) > 0 for key in call_keys(SID).own)
 
@@ -118,7 +118,7 @@ def test_claim_and_commit_are_one_round_trip_each_and_a_beat_is_one_for_all(
     sids = [f"CA{number}" for number in range(5)]
     for sid in [SID, *sids]:
         parts.store.open(sid)
-        parts.store.hear(sid, 1, "stuck")
+        parts.store.record_utterance(sid, 1, "stuck")
     # A server that has never run the script is sent it first, once for all clients.
     assert isinstance(parts.store.claim(SID, "w@test/1-aa", SID), Claimed)
     leases = []
@@ -155,24 +155,24 @@ def _counting_round_trips() -> Iterator[list[int]]:
 
 def test_what_cannot_be_heard_is_refused_by_name_and_changes_nothing(parts: Parts) -> None:
     with pytest.raises(UnknownCall, match=f"call {SID} is unknown"):
-        parts.store.hear(SID, 1, "hello?")
+        parts.store.record_utterance(SID, 1, "hello?")
     parts.store.open(SID)
     with pytest.raises(TurnOutOfOrder, match="has heard 0 turns: turn 2 is not the next"):
-        parts.store.hear(SID, 2, "hello?")
+        parts.store.record_utterance(SID, 2, "hello?")
     with pytest.raises(TurnOutOfOrder):
-        parts.store.hear(SID, 0, "hello?")
+        parts.store.record_utterance(SID, 0, "hello?")
     parts.store.end(SID, "hung_up")
     with pytest.raises(CallEnded, match=f"call {SID} is complete: hear is not allowed"):
-        parts.store.hear(SID, 1, "hello?")
+        parts.store.record_utterance(SID, 1, "hello?")
     assert parts.record().conversation_thread == ()
 
 
 def test_an_utterance_stored_before_the_end_is_still_known_as_repeated(parts: Parts) -> None:
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     parts.store.end(SID, "hung_up")
 
-    assert parts.store.hear(SID, 1, "stuck").word == "repeated"
+    assert parts.store.record_utterance(SID, 1, "stuck").result == "again"
 
 
 @pytest.mark.parametrize("sid", ["", "CA}1", "CA 1", "CA1\n", "x" * 65, "CÄ1", "CA:1", "CA\ud800"])
@@ -182,20 +182,20 @@ def test_a_key_that_is_no_call_sid_never_reaches_the_server(parts: Parts, sid: s
 
 
 def test_what_nobody_owes_is_not_claimed(parts: Parts) -> None:
-    assert parts.store.claim(SID, "w@test/1-aa", "claim-1") is Claim.UNKNOWN
+    assert parts.store.claim(SID, "w@test/1-aa", "claim-1") is Result.UNKNOWN
     parts.store.open(SID)
-    assert parts.store.claim(SID, "w@test/1-aa", "claim-1") is Claim.IDLE
+    assert parts.store.claim(SID, "w@test/1-aa", "claim-1") is Result.IDLE
 
 
 def test_a_scripts_absence_on_the_server_costs_a_round_trip_and_nothing_else(parts: Parts) -> None:
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     lease = _claim(parts)
     parts.client.script_flush()
 
-    assert parts.store.beat(lease) == ["beaten"]
+    assert parts.store.beat(lease) == ["ok"]
     parts.client.script_flush()
-    assert parts.store.commit(lease, 1, "Hello.").word == "ok"
+    assert parts.store.commit(lease, 1, "Hello.").result == "ok"
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
@@ -210,12 +210,12 @@ def test_a_replica_is_refused_as_read_only_and_nothing_is_lost(own_server: Embed
     with connect(own_server.url) as client:
         parts = Parts(client)
         parts.store.open(SID)
-        parts.store.hear(SID, 1, "stuck")
+        parts.store.record_utterance(SID, 1, "stuck")
         client.replicaof("127.0.0.1", 1)
         with pytest.raises(StoreReadOnly, match="read-only: it is a replica"):
-            parts.store.hear(SID, 2, "still stuck")
+            parts.store.record_utterance(SID, 2, "still stuck")
         client.replicaof("NO", "ONE")
-        assert parts.store.hear(SID, 2, "still stuck").word == "heard"
+        assert parts.store.record_utterance(SID, 2, "still stuck").result == "ok"
 
 
 def test_a_full_server_refuses_by_name_and_keeps_what_it_has(own_server: EmbeddedServer) -> None:
@@ -224,9 +224,9 @@ def test_a_full_server_refuses_by_name_and_keeps_what_it_has(own_server: Embedde
         parts.store.open(SID)
         client.config_set("maxmemory", 1)
         with pytest.raises(StoreFull, match="out of memory"):
-            parts.store.hear(SID, 1, "stuck")
+            parts.store.record_utterance(SID, 1, "stuck")
         client.config_set("maxmemory", 0)
-        assert parts.store.hear(SID, 1, "stuck").word == "heard"
+        assert parts.store.record_utterance(SID, 1, "stuck").result == "ok"
 
 
 def test_a_frozen_server_costs_seconds_and_not_minutes(own_server: EmbeddedServer) -> None:
@@ -236,27 +236,27 @@ def test_a_frozen_server_costs_seconds_and_not_minutes(own_server: EmbeddedServe
         os.kill(own_server.pid, signal.SIGSTOP)
         began = time.monotonic()
         with pytest.raises(StoreUnavailable):
-            parts.store.hear(SID, 1, "stuck")
+            parts.store.record_utterance(SID, 1, "stuck")
         waited_s = time.monotonic() - began
         os.kill(own_server.pid, signal.SIGCONT)
         assert waited_s < 10
-        assert parts.store.hear(SID, 1, "stuck").word in ("heard", "repeated")
+        assert parts.store.record_utterance(SID, 1, "stuck").result in ("ok", "again")
 
 
 def test_what_was_acknowledged_survives_the_servers_death(own_server: EmbeddedServer) -> None:
     with connect(own_server.url) as client:
         parts = Parts(client)
         parts.store.open(SID)
-        parts.store.hear(SID, 1, "stuck")
+        parts.store.record_utterance(SID, 1, "stuck")
         own_server.restart()
         assert parts.record().said(1, "caller") == "stuck"
-        assert parts.store.hear(SID, 1, "stuck").word == "repeated"
+        assert parts.store.record_utterance(SID, 1, "stuck").result == "again"
 
 
 def test_redis_is_never_asked_for_all_its_keys(parts: Parts) -> None:
     parts.client.config_resetstat()
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     parts.store.commit(_claim(parts), 1, "Hello.")
     parts.watchdog.sweep("test")
     parts.snapshots.active()

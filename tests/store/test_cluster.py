@@ -25,7 +25,7 @@ from callflow.settings import load
 from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
 from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
-from callflow.store.outcome import Claimed, Lease
+from callflow.store.result import Claimed, Lease
 from tests.cluster import MASTERS, TestCluster
 from tests.parts import SID, TIMING, Parts
 
@@ -44,7 +44,7 @@ def _sids() -> list[str]:
 
 def _claimed(parts: Parts, sid: str = SID) -> Lease:
     parts.store.open(sid)
-    parts.store.hear(sid, 1, "stuck")
+    parts.store.record_utterance(sid, 1, "stuck")
     claimed = parts.store.claim(sid, "w@test/1-aa", f"claim-{sid}")
     assert isinstance(claimed, Claimed)
     return claimed.lease
@@ -82,11 +82,11 @@ def test_fault_24_no_script_and_no_list_ever_touches_two_slots(clustered: Parts)
     """The cluster itself answers CROSSSLOT otherwise."""
     parts, sids = clustered, _sids()
     leases = [_claimed(parts, sid) for sid in sids]
-    assert parts.store.beat(*leases) == ["beaten"] * SHARDS
+    assert parts.store.beat(*leases) == ["ok"] * SHARDS
     parts.store.handovers.want(sids[1], "asked")
     for lease in leases[1:]:
-        assert parts.store.note_draft(lease, 1, "Hel") == "noted"
-        assert parts.store.commit(lease, 1, "Hello.").word == "ok"
+        assert parts.store.save_draft(lease, 1, "Hel") == "ok"
+        assert parts.store.commit(lease, 1, "Hello.").result == "ok"
     parts.store.hand_back(leases[0], "test", costs=True)
 
     assert set(parts.snapshots.find_all(sids)) == set(sids)
@@ -140,11 +140,11 @@ def test_a_node_that_has_forgotten_the_scripts_is_sent_them(
     lease = _claimed(clustered)
     for node in nodes(clustered.client):
         node.script_flush()
-    assert clustered.store.beat(lease) == ["beaten"]
+    assert clustered.store.beat(lease) == ["ok"]
     for node in nodes(clustered.client):
         node.script_flush()
     assert clustered.leases.look().suspects == ()
-    assert clustered.store.commit(lease, 1, "Hello.").word == "ok"
+    assert clustered.store.commit(lease, 1, "Hello.").result == "ok"
 
 
 def test_a_calls_times_are_told_by_the_clock_that_stamped_them(
@@ -181,7 +181,7 @@ def test_what_has_to_be_on_a_replica_is_asked_of_the_node_that_wrote_it(
     """After a MOVED too: elsewhere nothing was written, and WAIT would vouch for nothing."""
     _claimed(clustered)
     store = CallStore(Scripts(clustered.client, replicas=Replicas(1, 2_000)), TIMING)
-    assert store.hear(SID, 1, "stuck").word == "repeated"
+    assert store.record_utterance(SID, 1, "stuck").result == "again"
 
     assert isinstance(clustered.client, Cluster)
     topology = clustered.client._topology()
@@ -192,11 +192,11 @@ def test_what_has_to_be_on_a_replica_is_asked_of_the_node_that_wrote_it(
     wrong = next(one for one in topology.get_primaries() if one != right)
     slots[SLOT] = [wrong]
     with _requests() as sent:
-        assert store.hear(SID, 1, "stuck").word == "repeated"
+        assert store.record_utterance(SID, 1, "stuck").result == "again"
     assert sent == ["EVALSHA WAIT", "EVALSHA WAIT"]
     store = CallStore(Scripts(clustered.client, replicas=Replicas(2, 50)), TIMING)
     with pytest.raises(StoreUnreplicated):  # Each master has one replica.
-        store.hear(SID, 1, "stuck")
+        store.record_utterance(SID, 1, "stuck")
 
 
 def test_a_forked_child_does_not_read_its_parents_answers(clustered: Parts) -> None:
@@ -237,7 +237,7 @@ def test_an_interrupted_question_leaves_no_answer_for_the_next_one(clustered: Pa
 
     with patch("callflow.redis.cluster.receive", drained), pytest.raises(SystemExit):
         clustered.store.beat(lease)
-    assert clustered.store.hand_back(lease, "drained", costs=False).word == "released"
+    assert clustered.store.hand_back(lease, "drained", costs=False).result == "ok"
 
 
 def test_a_process_starts_while_the_first_node_that_it_knows_is_down(

@@ -13,12 +13,12 @@ import pytest
 from redis.crc import key_slot
 
 from callflow.errors import StoreUnavailable
-from callflow.heartbeat import Heartbeat, Hold
+from callflow.heartbeat import Heartbeat, LeaseGuard
 from callflow.redis.client import connect
 from callflow.store.keys import EPOCH
-from callflow.store.outcome import Claimed
 from callflow.store.presence import Presence
 from callflow.store.replies import Replies
+from callflow.store.result import Claimed
 from tests.cluster import MASTERS, TestCluster, cluster
 from tests.parts import SID, Parts
 from tests.store.turns import WORKER, patiently, whole_turn
@@ -58,7 +58,7 @@ def test_absence_proves_nothing_while_a_master_is_gone_and_for_a_while_after(
     with connect(own_cluster.url) as client:
         parts = Parts(client).patient(beat_ms=100, stale_ms=60_000)
         parts.store.open(SID)
-        parts.store.hear(SID, 1, "stuck")
+        parts.store.record_utterance(SID, 1, "stuck")
         assert isinstance(parts.store.claim(SID, WORKER, "claim-1"), Claimed)
         wait_until(lambda: parts.leases.look().suspects, "its beat is never overdue")
         wait_until(lambda: parts.leases.look().presence_counts, "it never counted", within_s=10)
@@ -84,7 +84,7 @@ def test_while_a_master_is_gone_the_calls_of_the_others_are_looked_after() -> No
         sids = [f"CA{number}" for number in range(40)]
         for sid in sids:
             parts.store.open(sid)
-            parts.store.hear(sid, 1, "stuck")
+            parts.store.record_utterance(sid, 1, "stuck")
             assert isinstance(parts.store.claim(sid, WORKER, sid), Claimed)
         parts.watchdog.sweep("test", now_ms=1)  # Every node knows every script.
 
@@ -115,24 +115,24 @@ def test_while_a_master_is_gone_the_turns_at_the_others_are_beaten_for() -> None
         leases = []
         for number in range(40):
             parts.store.open(f"CA{number}")
-            parts.store.hear(f"CA{number}", 1, "stuck")
+            parts.store.record_utterance(f"CA{number}", 1, "stuck")
             claimed = parts.store.claim(f"CA{number}", WORKER, f"claim-{number}")
             assert isinstance(claimed, Claimed)
             leases.append(claimed.lease)
         heartbeat = Heartbeat(parts.store, Presence(client, WORKER), WORKER)
         with ExitStack() as held:
-            holds = [
-                held.enter_context(heartbeat.keep(lease, time.monotonic(), lambda *_: None))
+            guards = [
+                held.enter_context(heartbeat.guard(lease, time.monotonic(), lambda *_: None))
                 for lease in leases
             ]
             heartbeat.start()
             for gone in range(MASTERS):
-                theirs = [one for one in holds if slow.owner_of(one.lease.call_sid) != gone]
+                theirs = [one for one in guards if slow.owner_of(one.lease.call_sid) != gone]
                 assert 0 < len(theirs) < len(leases)
                 slow.servers[gone].kill()
                 struck = time.monotonic()
 
-                def trusted(theirs: list[Hold] = theirs, struck: float = struck) -> bool:
+                def trusted(theirs: list[LeaseGuard] = theirs, struck: float = struck) -> bool:
                     return min(one.beaten_at for one in theirs) > struck
 
                 wait_until(trusted, "their beats wait for the one that is gone", within_s=10)

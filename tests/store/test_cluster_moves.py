@@ -90,7 +90,7 @@ def test_a_call_that_comes_while_its_slot_moves_opens_as_soon_as_it_has(
             opened = caller.submit(clustered.store.open, SID)
             with pytest.raises(TimeoutError):
                 opened.result(0.2)
-        assert opened.result(5) == "opened"
+        assert opened.result(5) == "ok"
 
 
 def test_a_call_is_read_whole_wherever_its_parts_are(
@@ -126,7 +126,7 @@ def test_a_call_that_is_half_moved_for_long_is_as_good_as_not_there_and_loses_no
         move(call_keys(SID).thread)
         began = time.monotonic()
         with pytest.raises(StoreUnavailable, match=r"not settled in 1\.5 s"):
-            clustered.store.hear(SID, 2, "word 2")
+            clustered.store.record_utterance(SID, 2, "word 2")
         assert time.monotonic() - began < 4, "a caller's turn has four seconds"
     assert clustered.record().heard == 1
     whole_turn(clustered, SID, 2)

@@ -13,6 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from callflow.redis.client import connect
 from tests.cluster import TestCluster
 from tests.parts import Parts
+from tests.protocol.test_any_order import AnyOrder
 from tests.store import (
     test_calls,
     test_desk_work,
@@ -22,7 +23,6 @@ from tests.store import (
     test_sayings,
     test_sent,
 )
-from tests.store.test_protocol import CallProtocol
 
 
 @pytest.fixture
@@ -77,13 +77,13 @@ globals().update(
 
 
 @pytest.mark.slow
-def test_any_operations_in_any_order_leave_what_the_protocol_says_on_a_cluster(
+def test_any_requests_in_any_order_leave_what_the_model_says_on_a_cluster(
     shared_cluster: TestCluster,
 ) -> None:
     with connect(shared_cluster.url) as client:
         # A client asks one node where no key says which.
         setattr(client, "flushall", shared_cluster.flush)  # noqa: B010
-        machine = type("OnCluster", (CallProtocol,), {"client": client})
+        machine = type("OnCluster", (AnyOrder,), {"client": client})
         run_state_machine_as_test(
             machine, settings=settings(max_examples=8, stateful_step_count=40)
         )

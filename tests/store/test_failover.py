@@ -17,9 +17,9 @@ from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
-from callflow.store.keys import call_keys
-from callflow.store.outcome import Claimed, Lease
+from callflow.store.encoding import on_call
 from callflow.store.presence import Presence
+from callflow.store.result import Claimed, Lease
 from tests.pairs import Pair, freeze, pair_of_servers, thaw
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
@@ -69,7 +69,7 @@ def _claim(parts: Parts, sid: str = SID) -> Lease:
 
 def _owed(parts: Parts, sid: str = SID) -> None:
     parts.store.open(sid)
-    parts.store.hear(sid, 1, "stuck")
+    parts.store.record_utterance(sid, 1, "stuck")
 
 
 # A failover behind one name.
@@ -84,7 +84,7 @@ def test_after_the_primary_was_killed_the_first_question_is_answered_by_the_new_
     began = time.monotonic()
     lease = _claim(at_pair)
     assert time.monotonic() - began < BOUND_S
-    assert at_pair.store.commit(lease, 1, "Hello.").word == "ok"
+    assert at_pair.store.commit(lease, 1, "Hello.").result == "ok"
     assert at_pair.record().said(1, "agent") == "Hello."
 
 
@@ -102,12 +102,12 @@ def test_fault_22_a_primary_that_is_demoted_while_its_connections_stay_open_is_l
     pair.lead_clients(keep_open=True)
 
     lease = _claim(at_pair)
-    assert at_pair.store.commit(lease, 1, "Hello.").word == "ok"
+    assert at_pair.store.commit(lease, 1, "Hello.").result == "ok"
     # What is asked for many calls at once takes other connections.
-    at_pair.store.hear(SID, 2, "still here")
+    at_pair.store.record_utterance(SID, 2, "still here")
     again = at_pair.store.claim(SID, "w@test/1-aa", "claim-2")
     assert isinstance(again, Claimed)
-    assert at_pair.store.beat(again.lease) == ["beaten"]
+    assert at_pair.store.beat(again.lease) == ["ok"]
     at_pair.watchdog.sweep("w@test")
     assert pair.client.get("callflow:swept") == "w@test"
     # And the line by which this process is known is at the server where that is asked.
@@ -135,7 +135,7 @@ def test_fault_22_a_server_that_stays_a_replica_is_named_and_soon(
         client.replicaof("127.0.0.1", 1)
         began = time.monotonic()
         with pytest.raises(StoreReadOnly, match="replica"):
-            parts.store.hear(SID, 1, "stuck")
+            parts.store.record_utterance(SID, 1, "stuck")
         assert time.monotonic() - began < 1
         client.replicaof("NO", "ONE")
         parts.store.end(SID, "hung_up")
@@ -153,14 +153,15 @@ def test_who_is_patient_waits_for_the_new_primary(pair: Pair, at_pair: Parts) ->
 
     later = threading.Timer(0.6, promote)
     later.start()
-    assert patient.run("sent", (call_keys(SID).call,), ("sent", 1, 0, 0, "", "")) == ["noted"]
+    played = on_call("save_playback", SID, turn=1, length=0, left_ms=0)
+    assert patient.run(played).word == "ok"
     later.join()
     pair.primary.kill()
     with pytest.raises(StoreUnavailable):
-        at_pair.store.hear(SID, 2, "again")
+        at_pair.store.record_utterance(SID, 2, "again")
     began = time.monotonic()
     with pytest.raises(StoreUnavailable):
-        Scripts(at_pair.client, patience_s=0.4).run("beat", ("a", "b", "c"), ("", "", "", ""))
+        Scripts(at_pair.client, patience_s=0.4).run(played)
     assert 0.2 < time.monotonic() - began < 1
 
 
@@ -182,7 +183,7 @@ def test_fault_05_nobody_waits_for_a_server_that_does_not_answer(
     }
     strike[how]()
     questions: list[Callable[[], Any]] = [
-        lambda: through.store.hear(SID, 1, "stuck"),
+        lambda: through.store.record_utterance(SID, 1, "stuck"),
         lambda: through.snapshots.find(SID),
         lambda: through.leases.look(),
         lambda: through.leases.mark_sweep("w@test"),
@@ -197,7 +198,7 @@ def test_fault_05_nobody_waits_for_a_server_that_does_not_answer(
     if not own_server.alive:
         own_server.restart()
     through.store.open(SID)
-    assert through.store.hear(SID, 1, "stuck").word in ("heard", "repeated")
+    assert through.store.record_utterance(SID, 1, "stuck").result in ("ok", "again")
     through.store.end(SID, "hung_up")
 
 
@@ -240,7 +241,7 @@ def test_a_server_that_reads_its_data_is_waited_for_and_refuses_nothing() -> Non
 
         def heard() -> bool:
             try:
-                return parts.store.hear(SID, 1, "stuck").word == "heard"
+                return parts.store.record_utterance(SID, 1, "stuck").result == "ok"
             except StoreUnavailable as error:
                 seen.append(str(error))
                 return False
@@ -287,6 +288,6 @@ def test_a_plain_restart_costs_no_question(own_server: EmbeddedServer, through: 
     _owed(through)
     lease = _claim(through)
     own_server.restart()
-    assert through.store.commit(lease, 1, "Hello.").word == "ok"
+    assert through.store.commit(lease, 1, "Hello.").result == "ok"
     assert through.record().answered == 1
     through.store.end(SID, "hung_up")

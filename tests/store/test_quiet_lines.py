@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callflow.redis.scripts import Scripts
-from callflow.store.quiet_lines import QuietLines
+from callflow.store.stale_calls import StaleCalls
 from tests.parts import SID, Parts
 
 QUIET_MS = 60_000
@@ -13,8 +13,8 @@ OTHER = f"CA{7:032x}"
 
 
 @pytest.fixture
-def lines(parts: Parts) -> QuietLines:
-    return QuietLines(Scripts(parts.client), QUIET_MS)
+def lines(parts: Parts) -> StaleCalls:
+    return StaleCalls(Scripts(parts.client), QUIET_MS)
 
 
 def _opened(parts: Parts, call_sid: str = SID) -> int:
@@ -25,7 +25,7 @@ def _opened(parts: Parts, call_sid: str = SID) -> int:
 
 @pytest.mark.leaves_live_calls
 def test_a_call_is_asked_for_when_nothing_has_been_said_for_long(
-    parts: Parts, lines: QuietLines
+    parts: Parts, lines: StaleCalls
 ) -> None:
     opened = _opened(parts)
     assert lines.take(now_ms=opened + QUIET_MS - 1) == []
@@ -33,15 +33,15 @@ def test_a_call_is_asked_for_when_nothing_has_been_said_for_long(
 
 
 @pytest.mark.leaves_live_calls
-def test_what_is_said_puts_it_off(parts: Parts, lines: QuietLines) -> None:
+def test_what_is_said_puts_it_off(parts: Parts, lines: StaleCalls) -> None:
     opened = _opened(parts)
-    parts.store.hear(SID, 1, "we are stuck", now_ms=opened + QUIET_MS - 1)
+    parts.store.record_utterance(SID, 1, "we are stuck", now_ms=opened + QUIET_MS - 1)
     assert lines.take(now_ms=opened + QUIET_MS) == []
 
 
 @pytest.mark.leaves_live_calls
 def test_each_is_given_to_one_asker_and_again_when_as_much_time_has_passed(
-    parts: Parts, lines: QuietLines
+    parts: Parts, lines: StaleCalls
 ) -> None:
     """Whoever got it first may have died with it."""
     opened = _opened(parts)
@@ -52,7 +52,7 @@ def test_each_is_given_to_one_asker_and_again_when_as_much_time_has_passed(
 
 
 @pytest.mark.leaves_live_calls
-def test_of_many_all_are_given_in_the_end(parts: Parts, lines: QuietLines) -> None:
+def test_of_many_all_are_given_in_the_end(parts: Parts, lines: StaleCalls) -> None:
     sids = {f"CA{number:032x}" for number in range(100)}
     opened = max(_opened(parts, sid) for sid in sids)
     given: list[str] = []
@@ -62,13 +62,13 @@ def test_of_many_all_are_given_in_the_end(parts: Parts, lines: QuietLines) -> No
     assert set(given) == sids
 
 
-def test_a_complete_call_is_nobodys_matter(parts: Parts, lines: QuietLines) -> None:
+def test_a_complete_call_is_nobodys_matter(parts: Parts, lines: StaleCalls) -> None:
     opened = _opened(parts)
     parts.store.end(SID, "hung_up")
     assert lines.take(now_ms=opened + QUIET_MS) == []
 
 
-def test_the_list_of_what_was_asked_is_no_leak(parts: Parts, lines: QuietLines) -> None:
+def test_the_list_of_what_was_asked_is_no_leak(parts: Parts, lines: StaleCalls) -> None:
     opened = _opened(parts)
     assert lines.take(now_ms=opened + QUIET_MS) == [SID]
     parts.store.end(SID, "hung_up")

@@ -6,14 +6,14 @@ import pytest
 
 from callflow.call.facts import HUMAN_FACTS, InvalidFact, known, parsed
 from callflow.errors import CallEnded, UnknownCall
-from callflow.store.outcome import Claimed, Commit
+from callflow.store.result import Claimed, Result
 from tests.parts import SID, Parts
 
 
 def test_a_recorded_fact_stands_in_the_record_and_who_did_it_in_the_journal(parts: Parts) -> None:
     parts.store.open(SID, facts={"lift": "Lift 4"})
-    assert parts.store.recorded.note(SID, "dispatch.requested", True, "ana")
-    assert parts.store.recorded.note(SID, "eta_minutes", 25, "ana")
+    assert parts.store.staff.record_fact(SID, "dispatch.requested", True, "ana")
+    assert parts.store.staff.record_fact(SID, "eta_minutes", 25, "ana")
     record = parts.record()
     assert record.recorded == {"dispatch.requested": True, "eta_minutes": 25}
     assert known(record) == {"lift": "Lift 4", "dispatch.requested": True, "eta_minutes": 25}
@@ -26,7 +26,7 @@ def test_a_recorded_fact_stands_in_the_record_and_who_did_it_in_the_journal(part
 
 def test_twice_is_once_and_a_fact_can_be_changed_and_taken_back(parts: Parts) -> None:
     parts.store.open(SID)
-    note = parts.store.recorded.note
+    note = parts.store.staff.record_fact
     assert note(SID, "eta_minutes", 25, "ana")
     assert not note(SID, "eta_minutes", 25, "bo")
     assert note(SID, "eta_minutes", 40, "bo")
@@ -39,14 +39,14 @@ def test_twice_is_once_and_a_fact_can_be_changed_and_taken_back(parts: Parts) ->
 
 def test_a_worker_in_the_middle_of_a_turn_does_not_overwrite_it(parts: Parts) -> None:
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "three of us")
+    parts.store.record_utterance(SID, 1, "three of us")
     claimed = parts.store.claim(SID, "w", "c1")
     assert isinstance(claimed, Claimed)
-    parts.store.recorded.note(SID, "dispatch.requested", True, "ana")
+    parts.store.staff.record_fact(SID, "dispatch.requested", True, "ana")
     understood = claimed.record.model_copy(update={"understood": 1, "facts": {"people": 3}})
-    parts.store.note_understood(claimed.lease, understood)
+    parts.store.save_analysis(claimed.lease, understood)
     committed = parts.store.commit(claimed.lease, 1, "Three.", facts={"people": 3, "inside": True})
-    assert committed.word is Commit.OK
+    assert committed.result is Result.OK
     record = parts.record()
     assert record.facts == {"people": 3, "inside": True}
     assert record.recorded == {"dispatch.requested": True}
@@ -54,11 +54,11 @@ def test_a_worker_in_the_middle_of_a_turn_does_not_overwrite_it(parts: Parts) ->
 
 def test_nothing_is_recorded_of_a_call_that_is_over_or_unknown(parts: Parts) -> None:
     with pytest.raises(UnknownCall):
-        parts.store.recorded.note(SID, "eta_minutes", 25, "ana")
+        parts.store.staff.record_fact(SID, "eta_minutes", 25, "ana")
     parts.store.open(SID)
     parts.store.end(SID, "hung_up")
     with pytest.raises(CallEnded):
-        parts.store.recorded.note(SID, "eta_minutes", 25, "ana")
+        parts.store.staff.record_fact(SID, "eta_minutes", 25, "ana")
 
 
 @pytest.mark.parametrize(

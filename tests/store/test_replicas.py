@@ -11,7 +11,7 @@ from callflow.errors import CallEnded, StoreError, StoreUnreplicated, UnknownCal
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
 from callflow.store.calls import CallStore
-from callflow.store.outcome import Claim, Claimed, Heard, Lease
+from callflow.store.result import Claimed, Lease, Result, UtteranceStored
 from tests.pairs import Pair, freeze, pair_of_servers, thaw
 from tests.parts import SID, TIMING, Parts
 from tests.waiting import wait_until
@@ -57,7 +57,7 @@ def test_an_utterance_is_acknowledged_once_the_replica_has_it(
 ) -> None:
     parts.store.open(SID)
     for turn in range(1, 21):
-        assert careful.hear(SID, turn, "stuck").word == "heard"
+        assert careful.record_utterance(SID, turn, "stuck").result == "ok"
     pair.fail_over()
     assert parts.record().heard == 20
     assert _remarks(parts) == []
@@ -70,16 +70,16 @@ def test_an_utterance_that_no_replica_has_is_not_acknowledged_and_journaled_once
     pair.cut_off_replica()
     for _ in range(3):
         with pytest.raises(StoreUnreplicated, match="CALLFLOW_MIN_REPLICAS") as raised:
-            careful.hear(SID, 1, "stuck")
+            careful.record_utterance(SID, 1, "stuck")
     assert raised.value.least == 1
     assert _remarks(parts) == ["unreplicated"]
     assert parts.record().heard == 1, "it is stored all the same"
 
     pair.follow()
     pair.wait_until_in_step()
-    assert careful.hear(SID, 1, "stuck").word == "repeated"
+    assert careful.record_utterance(SID, 1, "stuck").result == "again"
     with pytest.raises(StoreUnreplicated):
-        _careful(parts.client, least=2).hear(SID, 2, "there is one replica")
+        _careful(parts.client, least=2).record_utterance(SID, 2, "there is one replica")
 
 
 def test_who_asks_again_is_told_of_what_another_connection_has_written(
@@ -89,17 +89,17 @@ def test_who_asks_again_is_told_of_what_another_connection_has_written(
     parts.store.open(SID)
     pair.wait_until_in_step()
     freeze(pair.replica)
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     lease = _claim(parts.store)
     parts.store.commit(lease, 1, "Hello.")
     with connect(pair.url) as client:
         with pytest.raises(StoreUnreplicated):
-            _careful(client).hear(SID, 1, "stuck")
+            _careful(client).record_utterance(SID, 1, "stuck")
     with connect(pair.url) as client:
-        assert _careful(client).commit(lease, 1, "Hello.").word == "ok"
+        assert _careful(client).commit(lease, 1, "Hello.").result == "ok"
     assert _remarks(parts) == ["unreplicated"]
     with connect(pair.url) as client, pytest.raises(StoreUnreplicated):
-        _careful(client).losses.has_reply(SID, 1, "Hello.")
+        _careful(client).failover.has_reply(SID, 1, "Hello.")
     parts.store.end(SID, "hung_up")
     with connect(pair.url) as client, pytest.raises(StoreUnreplicated):
         _careful(client).end(SID, "hung_up")
@@ -107,8 +107,8 @@ def test_who_asks_again_is_told_of_what_another_connection_has_written(
     pair.wait_until_in_step()
     with connect(pair.url) as client:
         store = _careful(client)
-        assert store.hear(SID, 1, "stuck").word == "repeated"
-        assert store.losses.has_reply(SID, 1, "Hello.")
+        assert store.record_utterance(SID, 1, "stuck").result == "again"
+        assert store.failover.has_reply(SID, 1, "Hello.")
         assert store.end(SID, "hung_up") == "ended"
 
 
@@ -116,22 +116,22 @@ def test_a_reply_that_no_replica_has_stands_is_journaled_and_may_not_be_spoken(
     pair: Pair, parts: Parts, careful: CallStore
 ) -> None:
     parts.store.open(SID)
-    careful.hear(SID, 1, "stuck")
+    careful.record_utterance(SID, 1, "stuck")
     lease = _claim(careful)
     pair.wait_until_in_step()
     pair.cut_off_replica()
-    parts.store.note_draft(lease, 1, "Stay ")
+    parts.store.save_draft(lease, 1, "Stay ")
     with pytest.raises(StoreUnreplicated):
-        careful.losses.has_reply(SID, 1, "Stay ")
-    assert careful.commit(lease, 1, "Stay inside.").word == "ok"
+        careful.failover.has_reply(SID, 1, "Stay ")
+    assert careful.commit(lease, 1, "Stay inside.").result == "ok"
     assert _remarks(parts) == ["unreplicated"]
     with pytest.raises(StoreUnreplicated):
-        careful.losses.has_reply(SID, 1, "Stay inside.")
+        careful.failover.has_reply(SID, 1, "Stay inside.")
 
     pair.fail_over()
     # It is lost, and was not spoken: another worker's words for the turn are the first.
-    assert parts.store.losses.has_reply(SID, 1, "Stay inside.") is False
-    assert parts.store.losses.has_reply(SID, 1, "Stay ") is False
+    assert parts.store.failover.has_reply(SID, 1, "Stay inside.") is False
+    assert parts.store.failover.has_reply(SID, 1, "Stay ") is False
     assert parts.record().answered == 0
 
 
@@ -139,14 +139,14 @@ def test_a_draft_may_be_spoken_as_far_as_the_record_has_it(
     parts: Parts, careful: CallStore
 ) -> None:
     parts.store.open(SID)
-    careful.hear(SID, 1, "stuck")
+    careful.record_utterance(SID, 1, "stuck")
     lease = _claim(careful)
-    careful.note_draft(lease, 1, "Stay ")
-    assert careful.losses.has_reply(SID, 1, "Stay ")
-    assert careful.losses.has_reply(SID, 1, "Stay inside.") is False
-    assert careful.losses.has_reply(SID, 2, "Stay ") is False
+    careful.save_draft(lease, 1, "Stay ")
+    assert careful.failover.has_reply(SID, 1, "Stay ")
+    assert careful.failover.has_reply(SID, 1, "Stay inside.") is False
+    assert careful.failover.has_reply(SID, 2, "Stay ") is False
     with pytest.raises(UnknownCall):
-        careful.losses.has_reply("CA2", 1, "Stay ")
+        careful.failover.has_reply("CA2", 1, "Stay ")
 
 
 def test_the_end_of_a_call_is_asked_for_again_until_the_replica_has_it(
@@ -175,7 +175,7 @@ def test_fault_04_who_waits_for_a_replica_when_the_roles_change_asks_again(
 
     def hear() -> None:
         try:
-            outcome.append(patient.hear(SID, 1, "stuck"))
+            outcome.append(patient.record_utterance(SID, 1, "stuck"))
         except StoreError as error:
             outcome.append(error)
 
@@ -189,7 +189,7 @@ def test_fault_04_who_waits_for_a_replica_when_the_roles_change_asks_again(
     pair.lead_clients(keep_open=True)
     waiting.join()
     # The new primary had it or not; either way it was not refused, and asked again it stands.
-    assert isinstance(outcome[0], Heard | StoreUnreplicated)
+    assert isinstance(outcome[0], UtteranceStored | StoreUnreplicated)
 
 
 # Nobody is waited for: what was lost is found.
@@ -199,25 +199,25 @@ def test_turns_that_a_failover_took_are_journaled_and_the_call_goes_on_behind_th
     pair: Pair, parts: Parts
 ) -> None:
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     lease = _claim(parts.store)
     pair.wait_until_in_step()
     pair.cut_off_replica()
     parts.store.commit(lease, 1, "Hello.")
-    parts.store.hear(SID, 2, "lost")
-    parts.store.hear(SID, 3, "lost as well")
+    parts.store.record_utterance(SID, 2, "lost")
+    parts.store.record_utterance(SID, 3, "lost as well")
     pair.fail_over()
 
-    assert parts.store.losses.note(SID, 3, told=1)
-    assert parts.store.losses.note(SID, 3, told=1) is False, "twice is once"
+    assert parts.store.failover.admit_loss(SID, 3, told=1)
+    assert parts.store.failover.admit_loss(SID, 3, told=1) is False, "twice is once"
     record = parts.record()
     assert (record.heard, record.answered, record.lost) == (3, 3, 2)
     (line,) = [entry for entry in parts.journal() if entry.event == "lost"]
     assert (line.turn, line.count) == (3, 2)
-    assert parts.store.claim(SID, "w@test/1-aa", "claim-2") is Claim.IDLE
+    assert parts.store.claim(SID, "w@test/1-aa", "claim-2") is Result.IDLE
     # Whoever worked on the call has lost it.
-    assert parts.store.commit(lease, 1, "Hello.").word == "fenced"
-    assert parts.store.hear(SID, 4, "hello?").wake
+    assert parts.store.commit(lease, 1, "Hello.").result == "fenced"
+    assert parts.store.record_utterance(SID, 4, "hello?").wake
     assert _claim(parts.store, "claim-3").fence > lease.fence
 
 
@@ -225,16 +225,18 @@ def test_a_reply_that_a_failover_took_is_not_worded_again_where_it_was_passed_on
     pair: Pair, parts: Parts
 ) -> None:
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     lease = _claim(parts.store)
     pair.wait_until_in_step()
     pair.cut_off_replica()
     parts.store.commit(lease, 1, "Hello.")
     pair.fail_over()
-    assert not parts.store.hear(SID, 2, "help", after_loss=True).wake, "turn 1 is owed again"
+    assert not parts.store.record_utterance(SID, 2, "help", after_loss=True).wake, (
+        "turn 1 is owed again"
+    )
 
-    assert parts.store.losses.note(SID, 0, told=1)
-    assert parts.store.losses.note(SID, 0, told=1) is False
+    assert parts.store.failover.admit_loss(SID, 0, told=1)
+    assert parts.store.failover.admit_loss(SID, 0, told=1) is False
     record = parts.record()
     assert (record.heard, record.answered, record.lost) == (2, 1, 0)
     (line,) = [entry for entry in parts.journal() if entry.event == "lost"]
@@ -248,15 +250,15 @@ def test_a_reply_that_a_failover_took_is_not_worded_again_where_it_was_passed_on
 
 def test_what_the_record_has_is_no_loss(parts: Parts) -> None:
     parts.store.open(SID)
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     before = parts.record()
-    assert parts.store.losses.note(SID, 1) is False
+    assert parts.store.failover.admit_loss(SID, 1) is False
     assert parts.record() == before
     with pytest.raises(UnknownCall):
-        parts.store.losses.note("CA2", 1)
+        parts.store.failover.admit_loss("CA2", 1)
     parts.store.end(SID, "hung_up")
     with pytest.raises(CallEnded):
-        parts.store.losses.note(SID, 5)
+        parts.store.failover.admit_loss(SID, 5)
 
 
 @pytest.mark.chaos
@@ -273,7 +275,7 @@ def test_no_utterance_that_was_acknowledged_is_lost_in_ten_failovers(
     def speak() -> None:
         while not stop.is_set():
             try:
-                careful.hear(SID, acknowledged[0] + 1, "stuck", after_loss=True)
+                careful.record_utterance(SID, acknowledged[0] + 1, "stuck", after_loss=True)
             except StoreError:
                 continue
             acknowledged[0] += 1

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from callflow.errors import UnknownCall
-from callflow.store.outcome import Claimed, Lease
 from callflow.store.replies import RECENT, Replies, ReplyProgress
+from callflow.store.result import Claimed, Lease
 from tests.parts import SID, Parts
 
 
@@ -23,7 +23,7 @@ def _listening(url: str, story: Callable[[Replies], Awaitable[None]]) -> None:
 
 def _heard(parts: Parts, turn: int = 1, sid: str = SID) -> Lease:
     parts.store.open(sid)
-    parts.store.hear(sid, turn, "stuck")
+    parts.store.record_utterance(sid, turn, "stuck")
     claimed = parts.store.claim(sid, "w@test/1-aa", f"claim-{turn}")
     assert isinstance(claimed, Claimed)
     return claimed.lease
@@ -61,7 +61,7 @@ def test_a_reply_is_followed_as_it_grows(parts: Parts, redis_url: str) -> None:
     async def story(replies: Replies) -> None:
         heard = []
         with replies.expect(SID, 1) as expected:
-            parts.store.note_draft(lease, 1, "Hello. ")
+            parts.store.save_draft(lease, 1, "Hello. ")
             async for reply in expected.follow():
                 heard.append((reply.text, reply.done))
                 if not reply.done:

@@ -14,10 +14,11 @@ from callflow.errors import SettingsError, StoreUnavailable
 from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.redis.client import address, connect, connect_async
 from callflow.redis.scripts import Scripts
+from callflow.store.encoding import on_call
 from callflow.store.keys import call_keys
-from callflow.store.outcome import Claimed, Lease
 from callflow.store.presence import Presence
 from callflow.store.replies import Replies
+from callflow.store.result import Claimed, Lease
 from tests.pairs import Pair, pair_of_servers
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
@@ -92,7 +93,7 @@ def test_replies_are_waited_for_at_the_primary(pair: Pair, sentinel: EmbeddedSer
     with connect(url) as client:
         parts = Parts(client)
         parts.store.open(SID)
-        parts.store.hear(SID, 1, "stuck")
+        parts.store.record_utterance(SID, 1, "stuck")
         lease = _claim(parts)
         assert asyncio.run(story()) == "Stay inside."
         parts.store.end(SID, "hung_up")
@@ -119,7 +120,7 @@ def test_fault_04_after_a_failover_the_sentinels_lead_to_the_new_primary(
         pair.primary, pair.replica = pair.replica, pair.primary
 
         def heard_by_the_new_one() -> bool:
-            patient.run("sent", (key,), ("sent", 1, 1, 0, "", ""))
+            patient.run(on_call("save_playback", SID, turn=1, length=1, left_ms=0))
             return bool(pair.client.hget(key, "sent") != "null")
 
         # By hand it lets the old one serve for some ten seconds more, then ends its connections.

@@ -98,7 +98,7 @@ def _one_turn(url: str) -> None:
                 for number in range(12):
                     sid = f"CA{number}"
                     parts.store.open(sid)
-                    parts.store.hear(sid, 1, "stuck")
+                    parts.store.record_utterance(sid, 1, "stuck")
                     claimed = parts.store.claim(sid, "w@test/1-aa", "claim")
                     assert not isinstance(claimed, str)
                     with replies.expect(sid, 1) as expected:

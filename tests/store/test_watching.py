@@ -13,10 +13,10 @@ from callflow.call.record import CallRecord
 from callflow.call.words import last_words, waiting_since, word
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
-from callflow.store.handovers import Step
+from callflow.store.handovers import AlertStep
 from callflow.store.keys import SHARDS, call_keys
-from callflow.store.outcome import Claimed, Lease
 from callflow.store.reader import ENDED_MS, FROM_THE_START, CallSummary, CallWatcher
+from callflow.store.result import Claimed, Lease
 from tests.cluster import cluster
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
@@ -53,7 +53,7 @@ Doing = Callable[[], object]
 
 def everything_that_happens(parts: Parts) -> Iterator[tuple[str, Doing]]:
     """Each thing that can happen to a call, in an order in which all of them can."""
-    store, handovers, work = parts.store, parts.store.handovers, parts.store.desk_work
+    store, handovers, work = parts.store, parts.store.handovers, parts.store.staff
     leases: list[Lease] = []
 
     def claim(name: str) -> Doing:
@@ -62,14 +62,14 @@ def everything_that_happens(parts: Parts) -> Iterator[tuple[str, Doing]]:
     def understood() -> None:
         record = parts.record()
         more = {"understood": 1, "urgency": "P2", "scenario_type": "fire_smoke", "language": "es"}
-        store.note_understood(leases[-1], record.model_copy(update=more))
+        store.save_analysis(leases[-1], record.model_copy(update=more))
 
     def step(event: str, **changes: object) -> Doing:
         def move() -> None:
             wanted, _ = handovers.read(SID)
             assert wanted.alert is not None
             after = wanted.alert.model_copy(update=changes)
-            handovers.move(SID, wanted.alert, Step(after, None, event))
+            handovers.move(SID, wanted.alert, AlertStep(after, None, event))
 
         return move
 
@@ -78,13 +78,13 @@ def everything_that_happens(parts: Parts) -> Iterator[tuple[str, Doing]]:
         assert wanted.alert is not None
         handovers.accept(SID, ladder.accepted(wanted.alert, "CA9"))
 
-    yield "heard", lambda: store.hear(SID, 1, "smoke", danger=True)
+    yield "heard", lambda: store.record_utterance(SID, 1, "smoke", danger=True)
     yield "claimed", claim("w1")
     yield "understood", understood
     yield "beaten", lambda: store.beat(leases[-1])
-    yield "drafted", lambda: store.note_draft(leases[-1], 1, "I am")
-    yield "drafted on", lambda: store.note_draft(leases[-1], 1, "I am with you.")
-    yield "heard meanwhile", lambda: store.hear(SID, 2, "hello?")
+    yield "drafted", lambda: store.save_draft(leases[-1], 1, "I am")
+    yield "drafted on", lambda: store.save_draft(leases[-1], 1, "I am with you.")
+    yield "heard meanwhile", lambda: store.record_utterance(SID, 2, "hello?")
     yield "handed back", lambda: store.hand_back(leases[-1], "draining", costs=True)
     yield "claimed again", claim("w2")
     yield "cut", lambda: store.interrupt(SID, 1, "I am")
@@ -94,19 +94,19 @@ def everything_that_happens(parts: Parts) -> Iterator[tuple[str, Doing]]:
     yield "claimed by another", claim("w4")
     yield "committed, too", lambda: store.commit(leases[-1], 2, "Yes.", needs_human="asked")
     yield "cut afterwards", lambda: store.interrupt(SID, 2, "Y")
-    yield "silence", lambda: store.hear(SID, 3, "", understood=False)
-    yield "keys", lambda: store.hear(SID, 4, "", digits="5")
-    yield "a fact", lambda: store.recorded.note(SID, "eta_minutes", 5, "ana")
-    yield "a note", lambda: work.remark(SID, "a note", "ana", request="r1")
-    yield "urgency", lambda: work.urge(SID, "P1", "ana", request="r2", seen=0)
+    yield "silence", lambda: store.record_utterance(SID, 3, "", understood=False)
+    yield "keys", lambda: store.record_utterance(SID, 4, "", digits="5")
+    yield "a fact", lambda: store.staff.record_fact(SID, "eta_minutes", 5, "ana")
+    yield "a note", lambda: work.add_note(SID, "a note", "ana", request="r1")
+    yield "urgency", lambda: work.set_urgency(SID, "P1", "ana", request="r2", seen=0)
     yield "rung", step("rung", state="ringing", ring="a")
     yield "taken over", lambda: work.take_over(SID, "ana", "+4930", request="r3", seen=0)
     yield "transferred", lambda: handovers.transfer(SID, "asked")
     yield "accepted", accept
-    yield "heard by a human", lambda: store.hear(SID, 5, "thank you")
+    yield "heard by a human", lambda: store.record_utterance(SID, 5, "thank you")
     yield "resumed", lambda: handovers.resume(SID, "left", over=True)
     yield "remarked", lambda: handovers.note(SID, "remarked", "why")
-    yield "lost", lambda: store.losses.note(SID, 7, told=5)
+    yield "lost", lambda: store.failover.admit_loss(SID, 7, told=5)
     yield (
         "ended by somebody",
         lambda: work.end(
@@ -138,7 +138,7 @@ def test_a_call_in_which_nothing_has_happened_is_the_very_same_object(parts: Par
     watching = CallWatcher(parts.client)
     first = seen(watching)
     for number in range(2 * SHARDS):
-        parts.store.hear("CA2", number + 1, "word")
+        parts.store.record_utterance("CA2", number + 1, "word")
         assert seen(watching) is first
         assert seen(watching, "CA2").heard == number + 1
 
@@ -168,11 +168,11 @@ def test_a_sign_of_life_is_a_word_or_a_key_and_no_silence(parts: Parts) -> None:
     watching = CallWatcher(parts.client)
     assert seen(watching).heard_at is None
     now_ms = parts.snapshots.now_ms()
-    parts.store.hear(SID, 1, "stuck", now_ms=now_ms + 1)
-    parts.store.hear(SID, 2, "", now_ms=now_ms + 2)
+    parts.store.record_utterance(SID, 1, "stuck", now_ms=now_ms + 1)
+    parts.store.record_utterance(SID, 2, "", now_ms=now_ms + 2)
     assert seen(watching).heard_at == now_ms + 1
-    parts.store.hear(SID, 3, "", digits="1", now_ms=now_ms + 3)
-    parts.store.hear(SID, 4, "", now_ms=now_ms + 4)
+    parts.store.record_utterance(SID, 3, "", digits="1", now_ms=now_ms + 3)
+    parts.store.record_utterance(SID, 4, "", now_ms=now_ms + 4)
     sight = seen(watching)
     assert sight.heard_at == now_ms + 3
     assert waiting_since(sight) == now_ms + 1
@@ -230,7 +230,7 @@ def test_journals_are_read_on_from_the_line_that_is_known(parts: Parts) -> None:
     first = watching.journal_lines({SID: FROM_THE_START, "CA2": FROM_THE_START})
     assert [one.event for _, one in first[SID]] == ["opened"]
     (line, _), *_ = first[SID]
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     again = watching.journal_lines({SID: line, "CA2": first["CA2"][-1][0]})
     assert [one.event for _, one in again[SID]] == ["heard"]
     assert again["CA2"] == []
@@ -253,7 +253,7 @@ def test_in_a_cluster_all_is_seen_as_on_one_server(clustered: Parts, parts: Part
     for where in (clustered, parts):
         for number in range(40):
             where.store.open(f"CA{number}", now_ms=1_000 + number)
-            where.store.hear(f"CA{number}", 1, "stuck", now_ms=2_000 + number)
+            where.store.record_utterance(f"CA{number}", 1, "stuck", now_ms=2_000 + number)
     watched = [CallWatcher(where.client) for where in (clustered, parts)]
     looks = [
         {one.call_sid: what_is_seen(one) for one in each.look(now_ms=3_000).calls}
@@ -292,7 +292,7 @@ def test_while_a_node_is_gone_the_calls_of_the_others_are_seen() -> None:
 def test_a_line_of_a_journal_that_cannot_be_read_hides_no_other(parts: Parts) -> None:
     parts.store.open(SID)
     parts.client.xadd(call_keys(SID).journal, {"event": "of a newer release", "at": "soon"})
-    parts.store.hear(SID, 1, "stuck")
+    parts.store.record_utterance(SID, 1, "stuck")
     watching = CallWatcher(parts.client)
     assert len(watching.look().calls) == 1
     assert [one.event for _, one in watching.journal_lines({SID: ""})[SID]] == ["opened", "heard"]

@@ -11,7 +11,7 @@ import pytest
 
 from callflow.call.record import CallRecord
 from callflow.responder import Piece
-from callflow.store.outcome import Claimed
+from callflow.store.result import Claimed
 from tests.exchange import RELAY, Exchange, Line, open_exchange
 from tests.parts import SID, Parts, Says
 from tests.relay_socket import relay

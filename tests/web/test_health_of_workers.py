@@ -113,7 +113,7 @@ def _owed_for(exchange: Exchange, ms: int) -> None:
     parts = exchange.parts
     now_ms = parts.snapshots.now_ms()
     parts.store.open(SID, now_ms=now_ms - ms)
-    parts.store.hear(SID, 1, "help", now_ms=now_ms - ms)
+    parts.store.record_utterance(SID, 1, "help", now_ms=now_ms - ms)
     # Woken a moment ago, so that no sweep of ours wakes it and a worker here takes it.
     parts.client.zadd(call_keys(SID).shard.owed, {SID: now_ms + 60_000})
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from callflow.call import ladder
-from callflow.ringing import Rung
+from callflow.handover import RingResult
 from callflow.store.keys import call_keys
 from tests.exchange import GATHER, HUMANS, PUBLIC, RELAY, Answer, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
@@ -56,7 +56,7 @@ def due_now(exchange: Exchange) -> None:
 def ring(exchange: Exchange, api: RestApi) -> None:
     """A call whose first human is being rung."""
     exchange.line().arrives()
-    assert exchange.ringing.ring(SID) is Rung.RINGING
+    assert exchange.ringing.ring(SID) is RingResult.RINGING
 
 
 def test_in_assist_mode_a_human_is_rung_while_the_agent_talks(
@@ -96,7 +96,7 @@ def test_a_site_without_a_human_at_the_start_says_so_in_the_journal(
 
 def test_ringing_twice_at_once_rings_one_telephone(exchange: Exchange, api: RestApi) -> None:
     ring(exchange, api)
-    assert exchange.ringing.ring(SID) is Rung.NOTHING
+    assert exchange.ringing.ring(SID) is RingResult.NOTHING
     assert api.rung == [HUMANS[0]]
 
 
@@ -223,7 +223,7 @@ def test_after_the_last_one_the_first_is_rung_again(exchange: Exchange, api: Res
     for _ in range(2):
         leg.post("/voice/leg-status", ring_of(api), CallStatus="no-answer")
     due_now(exchange)
-    assert exchange.ringing.ring(SID) is Rung.RINGING
+    assert exchange.ringing.ring(SID) is RingResult.RINGING
     assert api.rung == [HUMANS[0], HUMANS[1], HUMANS[0]]
     alert = exchange.parts.record().alert
     assert alert is not None
@@ -235,7 +235,7 @@ def test_a_ring_of_which_nothing_is_heard_is_over_after_its_time(
 ) -> None:
     ring(exchange, api)
     due_now(exchange)
-    assert exchange.ringing.ring(SID) is Rung.RINGING
+    assert exchange.ringing.ring(SID) is RingResult.RINGING
     assert api.rung == [HUMANS[0], HUMANS[1]]
 
 
@@ -243,11 +243,11 @@ def test_a_ring_that_died_with_its_process_is_rung_again(exchange: Exchange, api
     exchange.line().arrives()
     handovers = exchange.parts.store.handovers
     begun = ladder.ringing(ladder.fresh("assist"), "lost")
-    from callflow.store.handovers import Step
+    from callflow.store.handovers import AlertStep
 
-    handovers.move(SID, ladder.fresh("assist"), Step(begun, ladder.CONFIRM_MS, "ringing"))
+    handovers.move(SID, ladder.fresh("assist"), AlertStep(begun, ladder.CONFIRM_MS, "ringing"))
     due_now(exchange)
-    assert exchange.ringing.ring(SID) is Rung.RINGING
+    assert exchange.ringing.ring(SID) is RingResult.RINGING
     assert api.rung == [HUMANS[0]]
 
 
@@ -256,10 +256,10 @@ def test_a_number_that_the_carrier_will_not_ring_is_passed_over(
 ) -> None:
     exchange.line().arrives()
     api.refuse = (400, 21211)
-    assert exchange.ringing.ring(SID) is Rung.FAILED
+    assert exchange.ringing.ring(SID) is RingResult.FAILED
     api.refuse = None
     due_now(exchange)
-    assert exchange.ringing.ring(SID) is Rung.RINGING
+    assert exchange.ringing.ring(SID) is RingResult.RINGING
     assert api.rung == [HUMANS[0], HUMANS[1]]
     assert "ring_failed" in exchange.parts.events()
 
@@ -321,7 +321,7 @@ def test_when_a_round_has_passed_the_agent_listens_again_and_it_goes_on_ringing(
     assert answer.target("Gather") == ("/voice/turn", {"n": "2"})
     assert exchange.parts.record().handling == "agent"
     due_now(exchange)
-    assert exchange.ringing.ring(SID) is Rung.RINGING
+    assert exchange.ringing.ring(SID) is RingResult.RINGING
 
 
 def test_without_a_telephone_the_journal_says_that_nobody_is_rung(
@@ -330,6 +330,6 @@ def test_without_a_telephone_the_journal_says_that_nobody_is_rung(
     with open_exchange(parts, redis_url, tmp_path) as exchange:
         exchange.line().arrives()
         parts.store.handovers.want(SID, "asked")
-        assert exchange.ringing.ring(SID) is Rung.NOBODY
+        assert exchange.ringing.ring(SID) is RingResult.NOBODY
         assert "nobody_to_ring" in parts.events()
-        assert exchange.ringing.ring(SID) is Rung.NOTHING
+        assert exchange.ringing.ring(SID) is RingResult.NOTHING

@@ -153,7 +153,7 @@ def test_a_call_that_is_full_goes_to_a_human_and_says_so(opened: Open) -> None:
         line = exchange.line()
         line.arrives()
         for turn in range(1, 40):
-            exchange.parts.store.hear(SID, turn, "and another thing")
+            exchange.parts.store.record_utterance(SID, turn, "and another thing")
 
         answer = line.says(40, "and one more")
 

@@ -186,7 +186,7 @@ def test_what_was_stored_although_nobody_heard_so_has_a_worker_woken_at_once(
     answer = line.says(1, "we are stuck")
     own_server.restart()
     # As that first request does when it is carried out at last: stored, and no message sent.
-    exchange.parts.store.hear(SID, 1, "we are stuck")
+    exchange.parts.store.record_utterance(SID, 1, "we are stuck")
     assert sum(exchange.parts.queued()) == 0
     line.follow(answer, "Redirect")
     assert sum(exchange.parts.queued()) == 1

@@ -13,7 +13,7 @@ import pytest
 
 from callflow.errors import StoreUnavailable
 from callflow.store.replies import CallStatus
-from callflow.store.sayings import Sayings
+from callflow.store.staff_actions import StaffActions
 from callflow.web.by_socket import BySocket
 from callflow.web.desk import Desk
 from callflow.web.party import DUE_S, Party
@@ -32,7 +32,7 @@ class Line:
         self.heard: list[str] = []
         self.parts = parts
         self.desk = Desk("here")
-        store = SimpleNamespace(sayings=parts.store.sayings)
+        store = SimpleNamespace(sayings=parts.store.staff)
         party = SimpleNamespace(intake=SimpleNamespace(store=store), desk=self.desk)
         party.soon = lambda *asked, **more: Party.soon(cast(Party, party), *asked, **more)
         self.spoken = Spoken(len(PHRASE) / SOON_S, tells=tells)
@@ -53,7 +53,7 @@ class Line:
 @pytest.fixture
 def call(parts: Parts) -> Parts:
     parts.store.open(SID)
-    parts.store.sayings.say(SID, PHRASE, "ana", request="p1")
+    parts.store.staff.say(SID, PHRASE, "ana", request="p1")
     return parts
 
 
@@ -78,13 +78,13 @@ def test_a_phrase_is_noted_as_heard_twice_at_once(
         line = Line(call)
         await line.says()
         await passes(SOON_S)
-        kept = Sayings.uttered
+        kept = StaffActions.mark_heard
 
-        def slow(self: Sayings, *named: Any, **more: Any) -> None:
+        def slow(self: StaffActions, *named: Any, **more: Any) -> None:
             time.sleep(DUE_S / 3)
             kept(self, *named, **more)
 
-        monkeypatch.setattr(Sayings, "uttered", slow)
+        monkeypatch.setattr(StaffActions, "mark_heard", slow)
         once = getattr(line.phrases, how)(PHRASE)
         await asyncio.gather(line.phrases.note_heard(), once, line.says())
         assert call.record().sayings == ()
@@ -156,7 +156,7 @@ def test_what_the_carrier_tells_to_have_been_played_is_never_said_again(
             raise StoreUnavailable("here", "gone")
 
         with monkeypatch.context() as patch:
-            patch.setattr(Sayings, "uttered", gone)
+            patch.setattr(StaffActions, "mark_heard", gone)
             await line.phrases.played(PHRASE)
             with pytest.raises(StoreUnavailable):
                 await line.breaks()
@@ -183,15 +183,15 @@ def test_a_store_that_is_slow_to_give_it_keeps_nobody_waiting(
     call: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
-        line, kept = Line(call), Sayings.utter
+        line, kept = Line(call), StaffActions.take_phrases
 
-        def slow(self: Sayings, *named: Any, **more: Any) -> Any:
+        def slow(self: StaffActions, *named: Any, **more: Any) -> Any:
             given = kept(self, *named, **more)
             time.sleep(1.0)
             return given
 
         with monkeypatch.context() as patch:
-            patch.setattr(Sayings, "utter", slow)
+            patch.setattr(StaffActions, "take_phrases", slow)
             began = time.monotonic()
             assert not await line.says()
             assert time.monotonic() - began < 0.6

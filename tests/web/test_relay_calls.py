@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from callflow.call.record import CallRecord
 from callflow.celery import wake
 from callflow.responder import Piece
-from callflow.store.outcome import Claimed
+from callflow.store.result import Claimed
 from tests.exchange import PUBLIC, RELAY, Exchange, Line
 from tests.parts import SID
 from tests.relay_socket import SOCKET, relay
@@ -242,13 +242,13 @@ def test_the_next_worker_goes_on_after_what_was_sent(exchange: Exchange, line: L
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
         dead = exchange.parts.store.claim(SID, "dead", "claim-1")
         assert isinstance(dead, Claimed)
-        exchange.parts.store.note_draft(dead.lease, 1, "Stay inside. ")
+        exchange.parts.store.save_draft(dead.lease, 1, "Stay inside. ")
         assert socket.hears()["token"] == "Stay inside. "
         exchange.parts.store.hand_back(dead.lease, "test", costs=True)
         wake(SID, takeover=True)
         with exchange.worker("Stay inside. ", "Help is near."):
             assert socket.hears_reply() == "Help is near."
-        assert exchange.parts.store.note_draft(dead.lease, 1, "Stay inside. Late.") == "fenced"
+        assert exchange.parts.store.save_draft(dead.lease, 1, "Stay inside. Late.") == "fenced"
 
 
 def test_a_reply_goes_on_after_what_the_carrier_has_told_to_be_heard(

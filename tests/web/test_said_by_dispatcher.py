@@ -12,7 +12,7 @@ import pytest
 from callflow.call import ladder
 from callflow.errors import StoreUnavailable
 from callflow.store.replies import CallStatus, Replies
-from callflow.store.sayings import Sayings
+from callflow.store.staff_actions import StaffActions
 from tests.acting import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import Exchange
 from tests.parts import SID, Parts
@@ -118,15 +118,15 @@ def test_what_was_heard_and_could_not_be_noted_is_noted_later(
     line.arrives()
     ana.does("say", text=PHRASE, request="p1")
     answer = line.says(1, "stuck")
-    kept = Sayings.uttered
+    kept = StaffActions.mark_heard
     gone = StoreUnavailable("here", "gone")
 
     def fails(*_: object, **__: object) -> None:
         raise gone
 
-    monkeypatch.setattr(Sayings, "uttered", fails)
+    monkeypatch.setattr(StaffActions, "mark_heard", fails)
     answer = line.follow(answer, "Redirect")
-    monkeypatch.setattr(Sayings, "uttered", kept)
+    monkeypatch.setattr(StaffActions, "mark_heard", kept)
     assert PHRASE not in answer.says
     assert answer.target("Redirect")[1]["p"] == "p1"
     with exchange.worker(REPLY):
@@ -141,13 +141,13 @@ def test_a_store_that_is_slow_to_note_it_keeps_no_caller_in_silence(
     line.arrives()
     ana.does("say", text=PHRASE, request="p1")
     answer = line.says(1, "stuck")
-    kept, free = Sayings.uttered, threading.Event()
-    monkeypatch.setattr(Sayings, "uttered", lambda *_, **__: free.wait(5))
+    kept, free = StaffActions.mark_heard, threading.Event()
+    monkeypatch.setattr(StaffActions, "mark_heard", lambda *_, **__: free.wait(5))
     began = time.monotonic()
     answer = line.follow(answer, "Redirect")
     assert time.monotonic() - began < SILENCE_S
     free.set()
-    monkeypatch.setattr(Sayings, "uttered", kept)
+    monkeypatch.setattr(StaffActions, "mark_heard", kept)
     assert PHRASE not in answer.says
     assert answer.target("Redirect")[1]["p"] == "p1"
 
@@ -158,13 +158,13 @@ def test_a_store_that_is_slow_to_give_it_keeps_no_caller_in_silence(
     line = exchange.line()
     line.arrives()
     ana.does("say", text=PHRASE, request="p1")
-    kept, free = Sayings.utter, threading.Event()
-    monkeypatch.setattr(Sayings, "utter", lambda *_, **__: free.wait(5) and ())
+    kept, free = StaffActions.take_phrases, threading.Event()
+    monkeypatch.setattr(StaffActions, "take_phrases", lambda *_, **__: free.wait(5) and ())
     began = time.monotonic()
     answer = line.says(1, "stuck")
     assert time.monotonic() - began < SILENCE_S
     free.set()
-    monkeypatch.setattr(Sayings, "utter", kept)
+    monkeypatch.setattr(StaffActions, "take_phrases", kept)
     spoken = [answer.says]
     while PHRASE not in spoken[-1] and len(spoken) < 4:
         answer = line.follow(answer, "Redirect")

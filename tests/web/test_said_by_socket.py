@@ -13,9 +13,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from callflow.errors import StoreUnavailable
+from callflow.store.calls import CallStore
 from callflow.store.keys import SAID_CHANNEL
-from callflow.store.lines import Lines
-from callflow.store.sayings import Sayings
+from callflow.store.staff_actions import StaffActions
 from tests.acting import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import RELAY, Exchange
 from tests.parts import SID, Parts
@@ -65,7 +65,7 @@ def test_a_phrase_does_not_come_into_the_middle_of_a_reply(
         socket.says("stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "it was not heard")
         lease = exchange.parts.store.claim(SID, "w@test/1-aa", "c1").lease  # type: ignore[union-attr]
-        exchange.parts.store.note_draft(lease, 1, "Stay ")
+        exchange.parts.store.save_draft(lease, 1, "Stay ")
         assert socket.hears()["token"] == "Stay "
         ana.does("say", text=PHRASE)
         exchange.parts.store.commit(lease, 1, "Stay inside.")
@@ -92,9 +92,9 @@ def test_while_a_reply_does_not_come_the_phrase_is_said_in_place_of_a_holding_ph
 def test_what_was_sent_and_could_not_be_noted_is_not_sent_again(
     parts: Parts, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, failed = Sayings.uttered, list[object]()
+    kept, failed = StaffActions.mark_heard, list[object]()
 
-    def fails_once(self: Sayings, *named: Any, **more: Any) -> None:
+    def fails_once(self: StaffActions, *named: Any, **more: Any) -> None:
         if not failed:
             failed.append(named)
             raise StoreUnavailable("here", "gone")
@@ -104,7 +104,7 @@ def test_what_was_sent_and_could_not_be_noted_is_not_sent_again(
         parts.client.publish(SAID_CHANNEL, SID)
         return all(one.until for one in parts.record().sayings)
 
-    monkeypatch.setattr(Sayings, "uttered", fails_once)
+    monkeypatch.setattr(StaffActions, "mark_heard", fails_once)
     with (
         staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
         dispatcher(exchange, "ana") as ana,
@@ -210,7 +210,7 @@ def test_a_caller_who_speaks_into_it_does_not_hear_it_again(
             assert parts.record().sayings == ()
 
 
-@pytest.mark.parametrize("slow", ["interrupt", "played", "uttered"])
+@pytest.mark.parametrize("slow", ["interrupt", "save_played", "mark_heard"])
 def test_a_store_that_is_slow_to_note_what_was_heard_keeps_no_words_waiting(
     parts: Parts,
     redis_url: str,
@@ -231,7 +231,7 @@ def test_a_store_that_is_slow_to_note_what_was_heard_keeps_no_words_waiting(
             assert socket.hears_reply() == REPLY
             ana.does("say", text=PHRASE)
             assert socket.hears_reply() == PHRASE
-            owner = Sayings if slow == "uttered" else Lines
+            owner = StaffActions if slow == "mark_heard" else CallStore
             monkeypatch.setattr(owner, slow, lambda *_, **__: free.wait(5))
             began = time.monotonic()
             for words in (REPLY, PHRASE):

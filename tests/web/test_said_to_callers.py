@@ -109,14 +109,14 @@ def test_whatever_died_on_the_way_the_caller_hears_it_exactly_once(
         lines = ("we are stuck", *("", "are you there") * 5)
         async with calling(parts, redis_url, tmp_path, number, *lines) as ear:
             await ear.until(lambda: ear.hears(REPLY) >= 1, "no reply")
-            sayings = parts.store.sayings
+            sayings = parts.store.staff
             sayings.say(SID, one, "ana", request="p1")  # Killed behind the store.
             await ear.until(lambda: parts.record().sayings == (), "the first was not heard")
             sayings.say(SID, two, "ana", request="p2")
-            sayings.fetch(SID)  # Killed before it asked the carrier for the line.
+            sayings.claim_fetch(SID)  # Killed before it asked the carrier for the line.
             await ear.until(lambda: parts.record().sayings == (), "the second was not heard")
             sayings.say(SID, three, "ana", request="p3")
-            sayings.utter(SID, "dead")  # Killed when it had it, before it was sent.
+            sayings.take_phrases(SID, "dead")  # Killed when it had it, before it was sent.
             await ear.until(lambda: parts.record().sayings == (), "the third was not heard")
             for request, text in (("p1", one), ("p2", two), ("p3", three)):
                 await ear.says(text, request=request)  # The browser asks again.

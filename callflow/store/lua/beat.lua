@@ -1,24 +1,16 @@
 -- Renew one lease.
--- KEYS  1 call  2 journal  3 leases
--- ARGV  1 moves  2 CallSid  3 fence and claim  4 now_ms or ''
--- Says  beaten | fenced | unknown | a refusal of the table
-local state, fence, claim = unpack(redis.call('HMGET', KEYS[1], 'call_state', 'fence', 'claim'))
-if not state then
-  return {'unknown'}
-end
-local row = move(ARGV[1], state)
-local now = clock(ARGV[4])
-local ours, number = held(ARGV[3], fence, claim)
-if not ours then
-  local word = row.refuse or 'fenced'
-  journal(KEYS[2], now, 'refused', 'write', 'beat', 'fence', number, 'reason', word)
-  return {word}
+-- KEYS  call journal leases
+-- ARGV  lease
+-- Says  ok | fenced | unknown | ended
+local call = open_call()
+if call.ours == false then
+  return refuse_write(call, 'beat')
 end
 -- Our own fence and refused: the holder's commit has overtaken its beat, or it is about to be told
 -- that it was reclaimed. No line for either.
-if row.refuse then
-  return {row.refuse}
+if call.refusal then
+  return say(call.refusal)
 end
-redis.call('HSET', KEYS[1], 'last_heartbeat', now)
-redis.call('ZADD', KEYS[3], now, ARGV[2])
-return {'beaten'}
+redis.call('HSET', key.call, 'last_heartbeat', now)
+redis.call('ZADD', key.leases, now, a.call_sid)
+return say('ok')

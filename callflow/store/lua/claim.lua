@@ -1,44 +1,38 @@
 -- Give an owed call to one worker and read it whole.
--- KEYS  1 call  2 thread  3 journal  4 leases  5 owed
--- ARGV  1 moves  2 CallSid  3 worker  4 claim id (one per attempt to claim)  5 now_ms or ''
--- Says  claimed, the record as a JSON object | idle (nothing is owed) | unknown
---       | a refusal of the table
--- Run twice with one claim id it answers the same: the first answer may have been lost.
-local state, heard, answered, fence, attempts, claim, worker = unpack(redis.call(
-  'HMGET', KEYS[1], 'call_state', 'heard', 'answered', 'fence', 'attempts', 'claim',
-  'assigned_worker'))
-if not state then
+-- KEYS  call thread journal leases owed
+-- ARGV  worker
+--       claim     names this attempt to claim: asked again with it the same lease is given, since the
+--                 first answer may have been lost
+-- Says  ok, `record` as a JSON object | idle (nothing is owed) | unknown | held | ended
+local call = open_call('heard', 'answered', 'attempts', 'assigned_worker')
+if call.refusal == 'unknown' then
   -- An index entry without a record must not be woken for ever.
-  redis.call('ZREM', KEYS[5], ARGV[2])
-  return {'unknown'}
+  redis.call('ZREM', key.owed, a.call_sid)
+  return say('unknown')
 end
-local own_retry = claim == ARGV[4] and worker ~= 'null'
-if not own_retry then
-  local row = move(ARGV[1], state)
-  if row.refuse then
-    return {row.refuse}
+if call.claim ~= a.claim or call.assigned_worker == 'null' then
+  if call.refusal then
+    return say(call.refusal)
   end
-  if tonumber(heard) <= tonumber(answered) then
-    return {'idle'}
+  if tonumber(call.heard) <= tonumber(call.answered) then
+    return say('idle')
   end
-  local now = clock(ARGV[5])
   -- The fence grows even when the last holder is us: our earlier, slower self must lose too.
-  fence = fence + 1
-  redis.call('HSET', KEYS[1], 'call_state', '"' .. row.to .. '"', 'fence', fence,
-    'claim', ARGV[4], 'assigned_worker', '"' .. ARGV[3] .. '"', 'last_heartbeat', now,
-    'updated_at', now)
-  redis.call('ZADD', KEYS[4], now, ARGV[2])
-  redis.call('ZREM', KEYS[5], ARGV[2])
-  journal(KEYS[3], now, 'claimed', 'turn', answered + 1, 'fence', fence, 'worker', ARGV[3],
-    'attempts', attempts)
+  local fence = call.fence + 1
+  redis.call('HSET', key.call, 'call_state', call.to, 'fence', fence, 'claim', a.claim,
+    'assigned_worker', '"' .. a.worker .. '"', 'last_heartbeat', now, 'updated_at', now)
+  redis.call('ZADD', key.leases, now, a.call_sid)
+  redis.call('ZREM', key.owed, a.call_sid)
+  journal('claimed', 'turn', call.answered + 1, 'fence', fence, 'worker', a.worker,
+    'attempts', call.attempts)
 end
 -- One string instead of a hundred small ones: the client has less to take apart.
-local hash, members = redis.call('HGETALL', KEYS[1]), {}
+local hash, members = redis.call('HGETALL', key.call), {}
 for i = 1, #hash, 2 do
   if hash[i] ~= 'claim' then
     members[#members + 1] = '"' .. hash[i] .. '":' .. hash[i + 1]
   end
 end
-local thread = table.concat(redis.call('LRANGE', KEYS[2], 0, -1), ',')
+local thread = table.concat(redis.call('LRANGE', key.thread, 0, -1), ',')
 members[#members + 1] = '"conversation_thread":[' .. thread .. ']'
-return {'claimed', '{' .. table.concat(members, ',') .. '}'}
+return say('ok', {record = '{' .. table.concat(members, ',') .. '}'})

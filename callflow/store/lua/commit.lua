@@ -1,54 +1,42 @@
 -- Store the reply to a turn and let the call go.
--- KEYS  1 call  2 thread  3 journal  4 leases  5 owed  6 rings
--- ARGV  1 moves  2 CallSid  3 fence and claim  4 turn  5 thread entry without its time  6 owed_ms
---       7 channel  8 a fresh alert as JSON: a human is wanted; or ''
---       9 …  pairs of field, JSON value  last now_ms or ''
--- Says  ok, alerted|calm | moved (stored, and the caller has said more: wake again), alerted|calm,
---       1 when that was danger | fenced | unknown | a refusal of the table
-local state, fence, claim, heard, answered, cut, hurry = unpack(redis.call(
-  'HMGET', KEYS[1], 'call_state', 'fence', 'claim', 'heard', 'answered', 'cut', 'hurry'))
-if not state then
-  return {'unknown'}
+-- KEYS  call thread journal leases owed rings
+-- ARGV  lease
+--       turn#
+--       entry     thread entry, JSON
+--       owed_ms#
+--       channel
+--       alert?    a fresh alert, JSON: a human is wanted
+--       fields*   pairs of field, JSON value
+-- Says  ok | moved (stored, and the caller has said more: wake again), `hurried` when that was danger;
+--       both with `alerted` | fenced | unknown | ended
+local call = open_call('heard', 'answered', 'cut', 'hurry')
+if call.refusal == 'unknown' then
+  return say('unknown')
 end
-heard, answered = tonumber(heard), tonumber(answered)
-local turn = tonumber(ARGV[4])
-local ours, number = held(ARGV[3], fence, claim)
+local heard, answered = tonumber(call.heard), tonumber(call.answered)
 -- Our own lease and already answered: our first run did it and its answer was lost.
-if ours and answered >= turn then
-  vouch(KEYS[1])
-  return {heard > answered and 'moved' or 'ok', 'calm', is_hurried(hurry, answered)}
+if call.ours and answered >= a.turn then
+  vouch()
+  return say(heard > answered and 'moved' or 'ok', {hurried = is_hurried(call.hurry, answered)})
 end
-local row = move(ARGV[1], state)
-local now = clock(ARGV[#ARGV])
-if row.refuse or not ours or turn ~= answered + 1 then
-  local word = row.refuse or 'fenced'
-  journal(KEYS[3], now, 'refused', 'write', 'committed', 'turn', turn, 'fence', number,
-    'reason', word)
-  return {word}
+if call.refusal or a.turn ~= answered + 1 then
+  return refuse_write(call, 'committed', 'turn', a.turn)
 end
-local fields = {}
-for i = 9, #ARGV - 1 do
-  fields[#fields + 1] = ARGV[i]
-end
-local reply = stamped(ARGV[5], now)
-local cut_turn, cut_text = string.match(cut or '', '^{"turn":(%d+),"text":(.*)}$')
-if cut_turn == ARGV[4] then
+local reply = stamped(a.entry)
+local cut_turn, cut_text = string.match(call.cut or '', '^{"turn":(%d+),"text":(.*)}$')
+if tonumber(cut_turn) == a.turn then
   reply = string.sub(reply, 1, -2) .. ',"heard":' .. cut_text .. '}'
 end
-redis.call('RPUSH', KEYS[2], reply)
-redis.call('HSET', KEYS[1], 'call_state', '"' .. row.to .. '"', 'answered', turn,
-  'assigned_worker', 'null', 'attempts', 0, 'draft', 'null', 'cut', 'null', 'updated_at', now,
-  unpack(fields))
-redis.call('ZREM', KEYS[4], ARGV[2])
-journal(KEYS[3], now, 'committed', 'turn', turn, 'fence', fence)
-redis.call('PUBLISH', ARGV[7], ARGV[2] .. '\n' .. reply)
-local alerted = 'calm'
-if alarm(now, ARGV[2], KEYS[1], KEYS[3], KEYS[6], ARGV[8]) then
-  alerted = 'alerted'
+redis.call('RPUSH', key.thread, reply)
+redis.call('HSET', key.call, 'call_state', call.to, 'answered', a.turn, 'assigned_worker', 'null',
+  'attempts', 0, 'draft', 'null', 'cut', 'null', 'updated_at', now, unpack(a.fields))
+redis.call('ZREM', key.leases, a.call_sid)
+journal('committed', 'turn', a.turn, 'fence', call.fence)
+redis.call('PUBLISH', a.channel, a.call_sid .. '\n' .. reply)
+local alerted = alarm(a.alert)
+if heard > a.turn then
+  redis.call('HSET', key.call, 'owed_since', now)
+  redis.call('ZADD', key.owed, now + a.owed_ms, a.call_sid)
+  return say('moved', {alerted = alerted, hurried = is_hurried(call.hurry, a.turn)})
 end
-if heard > turn then
-  redis.call('HSET', KEYS[1], 'owed_since', now)
-  redis.call('ZADD', KEYS[5], now + ARGV[6], ARGV[2])
-  return {'moved', alerted, is_hurried(hurry, turn)}
-end
-return {'ok', alerted}
+return say('ok', {alerted = alerted})

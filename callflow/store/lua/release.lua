@@ -1,35 +1,28 @@
 -- Take the lease off a call: its holder hands it back, or the watchdog reclaims it.
--- KEYS  1 call  2 journal  3 leases  4 owed
--- ARGV  1 moves  2 CallSid  3 fence, and claim where its holder asks  4 event (handed_back, reclaimed)  5 reason
---       6 1 when the turn has cost a worker, else 0
---       7 the last beat that the watchdog saw; '' when the holder itself asks
---       8 owed_ms  9 now_ms or ''
--- Says  released, attempts | alive (it has beaten since) | fenced | unknown
---       | a refusal of the table
-local state, fence, claim, beat, attempts, answered, worker = unpack(redis.call(
-  'HMGET', KEYS[1], 'call_state', 'fence', 'claim', 'last_heartbeat', 'attempts', 'answered',
-  'assigned_worker'))
-if not state then
+-- KEYS  call journal leases owed
+-- ARGV  lease       with its claim where its holder asks
+--       event       for the journal: handed_back or reclaimed
+--       reason
+--       costs?      the turn has cost a worker
+--       seen_beat#?  the last beat that the watchdog saw, ms; nil when the holder itself asks
+--       owed_ms#
+-- Says  ok, `attempts` | alive (it has beaten since) | fenced | unknown | ended
+local call = open_call('last_heartbeat', 'attempts', 'answered', 'assigned_worker')
+if call.refusal == 'unknown' then
   -- An index entry without a record must not be found by every sweep to come.
-  redis.call('ZREM', KEYS[3], ARGV[2])
-  return {'unknown'}
+  redis.call('ZREM', key.leases, a.call_sid)
 end
-local row = move(ARGV[1], state)
-if row.refuse then
-  return {row.refuse}
+if call.refusal then
+  return say(call.refusal)
 end
-if not held(ARGV[3], fence, claim) then
-  return {'fenced'}
+if a.seen_beat and tonumber(call.last_heartbeat) > a.seen_beat then
+  return say('alive')
 end
-if ARGV[7] ~= '' and tonumber(beat) > tonumber(ARGV[7]) then
-  return {'alive'}
-end
-local now = clock(ARGV[9])
-attempts = attempts + ARGV[6]
-redis.call('HSET', KEYS[1], 'call_state', '"' .. row.to .. '"', 'assigned_worker', 'null',
-  'attempts', attempts, 'owed_since', now, 'updated_at', now)
-redis.call('ZREM', KEYS[3], ARGV[2])
-redis.call('ZADD', KEYS[4], now + ARGV[8], ARGV[2])
-journal(KEYS[2], now, ARGV[4], 'turn', answered + 1, 'fence', fence, 'reason', ARGV[5],
-  'attempts', attempts, 'worker', string.sub(worker, 2, -2))
-return {'released', attempts}
+local attempts = call.attempts + (a.costs and 1 or 0)
+redis.call('HSET', key.call, 'call_state', call.to, 'assigned_worker', 'null', 'attempts', attempts,
+  'owed_since', now, 'updated_at', now)
+redis.call('ZREM', key.leases, a.call_sid)
+redis.call('ZADD', key.owed, now + a.owed_ms, a.call_sid)
+journal(a.event, 'turn', call.answered + 1, 'fence', call.fence, 'reason', a.reason,
+  'attempts', attempts, 'worker', string.sub(call.assigned_worker, 2, -2))
+return say('ok', {attempts = attempts})
