@@ -208,7 +208,7 @@ class CallRecord(Frozen):
     hands back. `alert` and `alert_due` (when the ladder goes on) tell who is being rung. `cut` is
     what was heard of a reply that was interrupted before it was whole. `unclear` counts the last
     turns in a row that were not understood, `lost` the turns that a failover took. What people do:
-    `acts` (see `call/acts.py`), `notes`, `sayings` (phrases on their way to the caller),
+    `acts` (see `call/edits.py`), `notes`, `sayings` (phrases on their way to the caller),
     `urgency_set` beside `urgency_heard`, what is heard by itself (None where nobody has set
     another: then it is `urgency`), `disposition`. `grounds` are what was heard that speaks for an
     urgency, each with the one that it speaks for.

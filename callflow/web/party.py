@@ -114,7 +114,7 @@ class Party:
             needs_human=OVERLOAD if crowded else None,
             facts={} if site is None else {"lift": site.lift, "address": site.address},
         )
-        if word != "opened":
+        if word is not Result.OK:
             return False
         note = self.intake.store.handovers.note
         if crowded:
