@@ -20,11 +20,9 @@ from typing import Any, Final
 
 from benchmarks import machine
 from callflow.celery import CALLS, use_broker
-from callflow.lab.carrier.caller import Behaviour
-from callflow.lab.carrier.carrier import Carrier
-from callflow.lab.carrier.human import HumanBehaviour
-from callflow.lab.carrier.load import LoadResult, load
-from callflow.lab.carrier.report import CallReport, Spread
+from callflow.lab.carrier.call_report import CallReport, LoadResult, Percentiles
+from callflow.lab.carrier.carrier import Carrier, load
+from callflow.lab.carrier.simulated_people import Behaviour, HumanBehaviour
 from callflow.lab.chaos.environment import PhoneLine, WebProcesses
 from callflow.lab.chaos.simulated_callers import DEMO_FILLERS
 from callflow.lab.embedded_server import EmbeddedServer
@@ -232,7 +230,7 @@ def _by_workers(
                 took_ms.append(line.at - claimed_at[line.fence])
     return {
         "answered_turns_per_s": round(answered / plan.seconds, 2),
-        "turn_ms": asdict(Spread.of(took_ms)),
+        "turn_ms": asdict(Percentiles.of(took_ms)),
     }
 
 
@@ -255,7 +253,9 @@ def _result(
         "failed": [one.call_sid for one in calls if one.failed],
         "longest_silence_s": max(one.longest_silence_s for one in calls),
         "first_reply_s": {
-            kind: asdict(Spread.of(_first_reply_s(one) for one in flooded if _kind(one) == kind))
+            kind: asdict(
+                Percentiles.of(_first_reply_s(one) for one in flooded if _kind(one) == kind)
+            )
             for kind in SAYS
         },
         "with_human": {

@@ -28,8 +28,8 @@ from callflow.errors import CallEnded, CallError, CallflowError, StoreUnavailabl
 
 if TYPE_CHECKING:
     from callflow.call.record import CallRecord
-    from callflow.lab.carrier.carrier import Call, Carrier
-    from callflow.lab.carrier.line import Line
+    from callflow.lab.carrier.carrier import Carrier, PlacedCall
+    from callflow.lab.carrier.phone_line import Line
     from callflow.lab.stack import LocalStack
 
 REPLY_WITHIN_S: Final = 20.0
@@ -119,9 +119,8 @@ def _open_telephone(talk: TypedCall, running: ExitStack) -> tuple[dict[str, obje
     """How the web process to be called is reached, as `up` leaves word of it; True where the call
     may outlive us. Starts what is missing. Raises StoreUnfit and NoTelephone."""
     from callflow import bootstrap
-    from callflow.cli import exchange
     from callflow.health.server_checks import refuse_unfit
-    from callflow.lab.carrier.account import read
+    from callflow.lab.carrier.phone_account import plan_phone, read_phone
     from callflow.lab.stack import LocalStack, free_port
 
     settings = bootstrap.settings()
@@ -130,11 +129,11 @@ def _open_telephone(talk: TypedCall, running: ExitStack) -> tuple[dict[str, obje
         refuse_unfit(bootstrap.client())
         if not bootstrap.leases().present_now():
             talk.note("no worker is at work there: replies come once one is started")
-        if settings.redis_url is None and (left := read(settings.data_dir)):
+        if settings.redis_url is None and (left := read_phone(settings.data_dir)):
             return left, True
     if importlib.util.find_spec("uvicorn") is None:
         raise NoTelephone("the telephone is not installed: pip install 'callflow[web]'")
-    line = exchange.plan(settings, free_port())
+    line = plan_phone(settings, free_port())
     if url is None:
         from callflow.cli.local_stack import Size, SupervisedStack
 
@@ -143,14 +142,14 @@ def _open_telephone(talk: TypedCall, running: ExitStack) -> tuple[dict[str, obje
         size = Size(workers=1, slots=2, pool="threads")
         local = SupervisedStack(None, size, threading.Event(), running)
         local.start_server()
-        local.start_processes(exchange=line)
+        local.start_processes(phone=line)
         if not local.wait_until_at_work(talk.note):
             talk.note(f"the local stack is slow: what it says is in {local.log_dir}")
-        return line.handout(), False
+        return line.as_dict(), False
     logs = Path(running.enter_context(TemporaryDirectory(prefix="callflow-call-")))
     stack = running.enter_context(LocalStack({deployment.URL_VARIABLE: url, **line.env}, logs))
     _start_web(stack, line.port)
-    return line.handout(), True
+    return line.as_dict(), True
 
 
 def _start_web(stack: LocalStack, port: int) -> None:
@@ -221,7 +220,7 @@ class TypedCall:
         import asyncio
 
         from callflow.cli.phone import FILLERS
-        from callflow.lab.carrier.keyboard import Keyboard, Typist
+        from callflow.lab.carrier.simulated_people import Keyboard, Typist
         from callflow.responder.phrases import generic
 
         if before is not None:
@@ -267,12 +266,12 @@ class TypedCall:
         self.left_open = True
         self._carrier.targets[:] = [_NOWHERE]
 
-    def _interrupt(self, placed: Call) -> None:
+    def _interrupt(self, placed: PlacedCall) -> None:
         self.interrupted = True
         self._leave()
         placed.hang_up()
 
-    async def _watch(self, placed: Call) -> None:
+    async def _watch(self, placed: PlacedCall) -> None:
         """Look for a human who has the call, and for a reply that does not come. A server that
         goes away is waited for like a slow worker."""
         import asyncio
@@ -385,15 +384,15 @@ class TypedCall:
 
 def _carrier(phone: Mapping[str, object]) -> Carrier:
     from callflow import bootstrap
-    from callflow.lab.carrier.account import account
     from callflow.lab.carrier.carrier import Carrier
-    from callflow.lab.carrier.human import HumanBehaviour
+    from callflow.lab.carrier.phone_account import complete_account
+    from callflow.lab.carrier.simulated_people import HumanBehaviour
     from callflow.twilio.rest import wanted_settings
 
     settings = bootstrap.settings()
     tokens = settings.webhook_tokens
     unsigned = "unsigned" if settings.unsigned else None
-    known = account(
+    known = complete_account(
         phone,
         account_sid=settings.twilio_account_sid,
         auth_token=tokens[0] if tokens else unsigned,

@@ -22,9 +22,9 @@ from typing import Protocol
 from callflow import bootstrap
 from callflow.cli import credentials, deployment, terminal
 from callflow.cli.credentials import FLOWER_PASSWORD
-from callflow.cli.exchange import Exchange, handed_out
 from callflow.errors import CallflowError, StoreUnavailable
 from callflow.health.server_checks import refuse_unfit
+from callflow.lab.carrier.phone_account import LocalPhone, published
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import FLOWER_AUTH, LocalStack, StackProcess
 from callflow.redis.client import address
@@ -178,7 +178,7 @@ class SupervisedStack:
         self._parts: list[ProcessPart] = []
         self._embedded: EmbeddedServer | None = None
         self._flower = self._board = ""
-        self._exchange: Exchange | None = None
+        self._phone: LocalPhone | None = None
 
     @property
     def log_dir(self) -> Path:
@@ -201,17 +201,17 @@ class SupervisedStack:
         return url
 
     def start_processes(
-        self, flower_port: int | None = None, exchange: Exchange | None = None
+        self, flower_port: int | None = None, phone: LocalPhone | None = None
     ) -> None:
         """Start workers, watchdog and beat; Flower on `flower_port`, the web process that
-        `exchange` plans."""
+        `phone` plans."""
         env = {deployment.URL_VARIABLE: os.environ[deployment.URL_VARIABLE]}
         if self._here is None:
             env[deployment.RECORDS_VARIABLE] = ""  # What leaves nothing behind is no record either.
-        if exchange is not None:
-            env |= exchange.env
+        if phone is not None:
+            env |= phone.env
             if self._here is not None:
-                board = credentials.board_env(bootstrap.settings(), self._here, exchange.port)
+                board = credentials.board_env(bootstrap.settings(), self._here, phone.port)
                 self._board = credentials.board_words(bootstrap.settings(), self._here, board)
                 env |= board
         if flower_port is not None:
@@ -225,11 +225,11 @@ class SupervisedStack:
             )
         self._start("watchdog", stack.start_watchdog)
         self._start("beat", stack.start_beat)
-        if exchange is not None:
-            self._exchange = exchange
-            self._start("web", partial(stack.start_web, exchange.port))
+        if phone is not None:
+            self._phone = phone
+            self._start("web", partial(stack.start_web, phone.port))
             if self._here is not None:
-                self._running.enter_context(handed_out(exchange, self._here))
+                self._running.enter_context(published(phone, self._here))
         if flower_port is not None:
             self._start("flower", partial(stack.start_flower, flower_port))
 
@@ -258,7 +258,7 @@ class SupervisedStack:
             swept = leases.last_sweep() is not None
         except StoreUnavailable:
             return False
-        listening = self._exchange is None or is_listening(self._exchange.port)
+        listening = self._phone is None or is_listening(self._phone.port)
         return swept and present.issuperset(self._size.names) and listening
 
     def description(self) -> Iterator[tuple[str, str]]:
@@ -278,8 +278,8 @@ class SupervisedStack:
     def _describe(self, name: str) -> str:
         if name in self._size.names:
             return f"{terminal.counted(self._size.slots, 'slot')} ({self._size.pool})"
-        if name == "web" and self._exchange is not None:
-            return f"http://127.0.0.1:{self._exchange.port}, known as {self._exchange.public_url}"
+        if name == "web" and self._phone is not None:
+            return f"http://127.0.0.1:{self._phone.port}, known as {self._phone.public_url}"
         return self._flower if name == "flower" else ""
 
     def _flower_credentials(self, port: int) -> str:

@@ -20,11 +20,10 @@ from callflow.cli.terminal import INTERRUPTED
 if TYPE_CHECKING:
     import asyncio
 
-    from callflow.lab.carrier.account import Account
-    from callflow.lab.carrier.caller import Behaviour
-    from callflow.lab.carrier.carrier import Call, Carrier
-    from callflow.lab.carrier.keyboard import Typist
-    from callflow.lab.carrier.mischief import Mischief
+    from callflow.lab.carrier.carrier import Carrier, PlacedCall
+    from callflow.lab.carrier.network_faults import NetworkFaults
+    from callflow.lab.carrier.phone_account import PhoneAccount
+    from callflow.lab.carrier.simulated_people import Behaviour, Typist
 
 FILLERS = ("hold_1", "hold_2", "getting_person", "still_here")
 """After these a caller goes on waiting."""
@@ -116,7 +115,7 @@ def phone(
     """
     import asyncio
 
-    from callflow.lab.carrier.mischief import Mischief
+    from callflow.lab.carrier.network_faults import NetworkFaults
 
     by_hand = calls == 1 and turns is None
     plan = _Plan(
@@ -131,7 +130,7 @@ def phone(
         human=human,
         as_json=as_json,
     )
-    mischief = Mischief(
+    mischief = NetworkFaults(
         repeat=repeat,
         delay=delay,
         reorder=reorder,
@@ -147,16 +146,16 @@ def phone(
     raise typer.Exit(asyncio.run(work(account, plan, mischief)))
 
 
-def _account(url: str | None) -> Account:
+def _account(url: str | None) -> PhoneAccount:
     """Whom we call and with which secrets, from the local stack and the settings."""
     from callflow import bootstrap
-    from callflow.lab.carrier.account import account, read
+    from callflow.lab.carrier.phone_account import complete_account, read_phone
 
     settings = bootstrap.settings()
     tokens = settings.webhook_tokens
     api = urlsplit(settings.twilio_api_url or "")
-    return account(
-        read(settings.data_dir),
+    return complete_account(
+        read_phone(settings.data_dir),
         url=url,
         public_url=settings.public_url,
         account_sid=settings.twilio_account_sid,
@@ -165,9 +164,9 @@ def _account(url: str | None) -> Account:
     )
 
 
-def _carrier(account: Account, plan: _Plan, mischief: Mischief) -> Carrier:
+def _carrier(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> Carrier:
     from callflow.lab.carrier.carrier import Carrier
-    from callflow.lab.carrier.human import HumanBehaviour
+    from callflow.lab.carrier.simulated_people import HumanBehaviour
     from callflow.twilio.rest import wanted_settings
 
     number = wanted_settings(account.public_url)
@@ -179,7 +178,7 @@ def _carrier(account: Account, plan: _Plan, mischief: Mischief) -> Carrier:
         api_port=account.api_port,
         speed=plan.speed,
         seed=plan.seed,
-        mischief=mischief,
+        network_faults=mischief,
         voice_url=number.voice_url,
         status_url=number.status_callback,
         fallback=number.voice_fallback_url,
@@ -187,9 +186,9 @@ def _carrier(account: Account, plan: _Plan, mischief: Mischief) -> Carrier:
     )
 
 
-async def _talk(account: Account, plan: _Plan, mischief: Mischief) -> int:
+async def _talk(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> int:
     """One call by hand or through a pipe; the exit code."""
-    from callflow.lab.carrier.keyboard import Keyboard, Typist
+    from callflow.lab.carrier.simulated_people import Keyboard, Typist
 
     typed = sys.stdin.isatty()
     show: Show = JsonLines() if plan.as_json else Conversation(typed=typed)
@@ -221,7 +220,7 @@ async def _talk(account: Account, plan: _Plan, mischief: Mischief) -> int:
     return 1 if report.failed else 0
 
 
-def _interrupts(typist: Typist, call: Call) -> asyncio.Event:
+def _interrupts(typist: Typist, call: PlacedCall) -> asyncio.Event:
     """Let Ctrl-C cut off what is being said, and hang up where nothing is."""
     import asyncio
 
@@ -236,13 +235,14 @@ def _interrupts(typist: Typist, call: Call) -> asyncio.Event:
     return hung_up
 
 
-async def _load(account: Account, plan: _Plan, mischief: Mischief) -> int:
+async def _load(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> int:
     """Calls from a script; the exit code."""
     import asyncio
 
-    from callflow.lab.carrier.load import LoadResult, load
+    from callflow.lab.carrier.call_report import LoadResult
+    from callflow.lab.carrier.carrier import load
 
-    placed: list[Call] = []
+    placed: list[PlacedCall] = []
     progress = Progress(plan.calls)
     async with _carrier(account, plan, mischief) as carrier:
         showing = asyncio.create_task(progress.keep_showing(placed))
@@ -269,8 +269,7 @@ async def _load(account: Account, plan: _Plan, mischief: Mischief) -> int:
 
 
 def _person(plan: _Plan, number: int) -> Behaviour:
-    from callflow.lab.carrier.caller import Behaviour
-    from callflow.lab.carrier.lines import lines
+    from callflow.lab.carrier.simulated_people import Behaviour, lines
 
     return Behaviour(
         lines(plan.language, number),

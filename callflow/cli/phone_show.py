@@ -13,9 +13,8 @@ from callflow.cli import terminal
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from callflow.lab.carrier.carrier import Call
-    from callflow.lab.carrier.load import LoadResult
-    from callflow.lab.carrier.report import CallReport, Spread
+    from callflow.lab.carrier.call_report import CallReport, LoadResult, Percentiles
+    from callflow.lab.carrier.carrier import PlacedCall
 
 YOU = "you  ▸ "
 LIFT = "lift ▸ "
@@ -153,7 +152,7 @@ class Progress:
         self._calls = calls
         self._console = terminal.console(sys.stderr)
 
-    async def keep_showing(self, placed: Sequence[Call]) -> None:
+    async def keep_showing(self, placed: Sequence[PlacedCall]) -> None:
         """Draw it anew until cancelled; `placed` grows meanwhile."""
         import asyncio
 
@@ -196,7 +195,7 @@ def table(result: LoadResult) -> Table:
     return grid
 
 
-def _spread(found: Spread, unit: str) -> str:
+def _spread(found: Percentiles, unit: str) -> str:
     if found.p50 is None:
         return "—"
     return f"p50 {found.p50} {unit}   p99 {found.p99}   max {found.max}"

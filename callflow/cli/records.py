@@ -301,14 +301,14 @@ def last_tests(records: RecordStore) -> tuple[int, list[LastTest]]:
 def _lifts() -> Sites:
     from callflow import bootstrap
     from callflow.errors import SettingsError
-    from callflow.lab.carrier.account import read
+    from callflow.lab.carrier.phone_account import read_phone
     from callflow.sites.directory import Sites
 
     settings = bootstrap.settings()
     if settings.sites is not None:
         return bootstrap.sites()
     if deployment.read_url(settings.data_dir) is not None:
-        told = read(settings.data_dir).get("sites")
+        told = read_phone(settings.data_dir).get("sites")
         if isinstance(told, str):
             return Sites.load(Path(told))
     raise SettingsError(

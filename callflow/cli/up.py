@@ -50,7 +50,8 @@ def up(
     one is started that keeps them in the data directory.
     """
     from callflow import bootstrap
-    from callflow.cli import exchange, local_stack
+    from callflow.cli import local_stack
+    from callflow.lab.carrier.phone_account import plan_phone
 
     if data_dir is not None:
         os.environ["CALLFLOW_DATA_DIR"] = str(data_dir)
@@ -66,7 +67,7 @@ def up(
         announcement = running.enter_context(deployment.announced(here))
         port = None if no_flower else local_stack.flower_port(flower_port)
         answers_on = None if no_web else local_stack.web_port(web_port)
-        line = None if answers_on is None else exchange.plan(bootstrap.settings(), answers_on)
+        line = None if answers_on is None else plan_phone(bootstrap.settings(), answers_on)
         stack = local_stack.SupervisedStack(here, size, ended, running)
         announcement.write(stack.start_server())
         stack.start_processes(port, line)

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from callflow.lab.carrier.caller import Behaviour
-from callflow.lab.carrier.carrier import Call, Carrier
-from callflow.lab.carrier.human import HumanBehaviour
-from callflow.lab.carrier.mischief import Mischief
-from callflow.lab.carrier.report import CallReport
+from callflow.lab.carrier.call_report import CallReport
+from callflow.lab.carrier.carrier import Carrier, PlacedCall
+from callflow.lab.carrier.network_faults import NetworkFaults
+from callflow.lab.carrier.simulated_people import Behaviour, HumanBehaviour
 from callflow.lab.chaos.audio_checks import compare_with_record
 from callflow.lab.chaos.environment import PhoneLine, WebProcesses
 from callflow.lab.chaos.simulated_callers import DEMO_FILLERS
@@ -50,7 +49,7 @@ class Telephone:
     @asynccontextmanager
     async def carrier(
         self,
-        mischief: Mischief | None = None,
+        mischief: NetworkFaults | None = None,
         human: HumanBehaviour = NEVER,
         speed: float = GATHER_SPEED,
     ) -> AsyncIterator[Carrier]:
@@ -63,7 +62,7 @@ class Telephone:
             api_port=self.line.api_port,
             speed=speed,
             seed=1,
-            mischief=mischief,
+            network_faults=mischief,
             human=human,
             voice_url=number.voice_url,
             status_url=number.status_callback,
@@ -78,8 +77,8 @@ class Telephone:
         self,
         to: str,
         turns: int,
-        mischief: Mischief | None = None,
-        meanwhile: Callable[[Call], Awaitable[None]] | None = None,
+        mischief: NetworkFaults | None = None,
+        meanwhile: Callable[[PlacedCall], Awaitable[None]] | None = None,
     ) -> CallReport:
         """One call to its end; `meanwhile` runs beside it."""
 
@@ -125,13 +124,13 @@ def _unharmed(telephone: Telephone, report: CallReport, turns: int) -> None:
 
 
 def test_every_request_repeated_at_random_is_the_same_conversation(telephone: Telephone) -> None:
-    report = telephone.call(GATHER, 20, Mischief(repeat=0.5, reorder=0.5, delay=0.2))
+    report = telephone.call(GATHER, 20, NetworkFaults(repeat=0.5, reorder=0.5, delay=0.2))
     _unharmed(telephone, report, 20)
     assert telephone.run.parts.record(report.call_sid).outcome == "hung_up"
 
 
 def test_answers_that_are_lost_on_the_way_are_asked_for_again(telephone: Telephone) -> None:
-    report = telephone.call(GATHER, 20, Mischief(drop=0.2))
+    report = telephone.call(GATHER, 20, NetworkFaults(drop=0.2))
     _unharmed(telephone, report, 20)
     assert report.retries > 0
 
@@ -144,7 +143,7 @@ def test_a_web_process_that_dies_at_every_step_is_heard_by_nobody(
     before, between and after its write and its answer."""
     killed = 0
 
-    async def kill_one_after_the_other(call: Call) -> None:
+    async def kill_one_after_the_other(call: PlacedCall) -> None:
         nonlocal killed
         while True:
             for name in telephone.web.ports:
@@ -165,7 +164,7 @@ def test_what_is_said_while_the_server_is_gone_is_answered_afterwards(
 ) -> None:
     server = telephone.run.server
 
-    async def outage(call: Call) -> None:
+    async def outage(call: PlacedCall) -> None:
         while len(call.report.turns) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         await asyncio.to_thread(server.kill)

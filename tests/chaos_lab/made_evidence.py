@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from callflow.lab.carrier.report import CallReport, Heard, Kind, Silence, Turn
+from callflow.lab.carrier.call_report import CallReport, Heard, Kind, Silence, Turn
 from callflow.lab.chaos.run_evidence import CallEvidence, Evidence, RunConditions, Strike
 from callflow.responder.phrases import generic
 from callflow.responder.synthetic import PARTS, Counted, code_of

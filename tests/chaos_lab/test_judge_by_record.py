@@ -7,7 +7,7 @@ import pytest
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord, Role, ThreadEntry
 from callflow.call.state import CallState
-from callflow.lab.carrier.report import CallReport, Heard, Silence, Turn
+from callflow.lab.carrier.call_report import CallReport, Heard, Silence, Turn
 from callflow.lab.chaos.demo_report import DemoResult
 from callflow.lab.chaos.judge import judge
 from callflow.lab.chaos.run_evidence import CallEvidence, Evidence, RunConditions, Strike

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from callflow.call.history import JournalEntry
+from callflow.lab.carrier.call_report import Percentiles
 from callflow.lab.chaos.chaos_plan import KINDS, Harm
-from callflow.lab.chaos.judge import Percentiles, judge
+from callflow.lab.chaos.judge import judge
 from callflow.lab.chaos.promises import (
     PROMISE,
     PROMISES,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callflow.lab.carrier.report import Heard
+from callflow.lab.carrier.call_report import Heard
 from callflow.lab.chaos.judge import judge
 from callflow.lab.chaos.promises import PROMISE, FaultKind
 from callflow.responder.synthetic import PARTS, Counted

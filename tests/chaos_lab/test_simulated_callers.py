@@ -9,8 +9,8 @@ import pytest
 from callflow import bootstrap
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.call.urgency import AHEAD, LAST
-from callflow.lab.carrier.caller import Behaviour
 from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.simulated_people import Behaviour
 from callflow.lab.chaos.chaos_plan import Plan
 from callflow.lab.chaos.simulated_callers import CODE_WORDS, LIFTS, POISON, Crowd
 from callflow.responder.synthetic import code_of

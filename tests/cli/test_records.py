@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from callflow import bootstrap
 from callflow.cli import deployment
-from callflow.cli.exchange import Exchange, handed_out
+from callflow.lab.carrier.phone_account import LocalPhone, published
 from callflow.records.record_store import RecordStore
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
@@ -233,9 +233,9 @@ def test_the_lifts_of_a_local_stack_are_those_that_it_has(
     assert "CALLFLOW_SITES: not set" in examined(cli, redis_url)["test calls"]["sentence"]
     (cli.home / "sites.yaml").write_text(SITES)
     env = {"CALLFLOW_SITES": str(cli.home / "sites.yaml")}
-    stack = Exchange(1, "http://127.0.0.1:1", None, None, None, env)
+    stack = LocalPhone(1, "http://127.0.0.1:1", None, None, None, env)
     data = cli.home / "data"
-    with deployment.announced(data) as word, handed_out(stack, data):
+    with deployment.announced(data) as word, published(stack, data):
         word.write(redis_url)
         ran = cli.run("records", "tests", "--json")
         assert [one["site"] for one in ran.json["lifts"]] == ["tower-2", "tower-1"]

@@ -23,8 +23,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from twilio.request_validator import RequestValidator
 
-from callflow.lab.carrier.caller import Behaviour
 from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.simulated_people import Behaviour
 
 PUBLIC = "https://lifts.example.org"
 ACCOUNT = "AC00000000000000000000000000000001"

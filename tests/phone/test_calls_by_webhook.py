@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import Response
 
 from callflow.lab.carrier.carrier import Carrier
-from callflow.lab.carrier.human import HumanBehaviour
+from callflow.lab.carrier.simulated_people import HumanBehaviour
 from tests.phone.liftline import (
     ACCOUNT,
     FAST,

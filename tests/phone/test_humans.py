@@ -13,10 +13,10 @@ from twilio.base.exceptions import TwilioRestException
 from twilio.http.http_client import TwilioHttpClient
 from twilio.rest import Client
 
-from callflow.lab.carrier.api import ApiPortTaken
 from callflow.lab.carrier.carrier import Carrier
-from callflow.lab.carrier.human import HumanBehaviour
-from callflow.lab.carrier.mischief import Mischief
+from callflow.lab.carrier.network_faults import NetworkFaults
+from callflow.lab.carrier.rest_server import ApiPortTaken
+from callflow.lab.carrier.simulated_people import HumanBehaviour
 from tests.phone.liftline import (
     ACCOUNT,
     PUBLIC,
@@ -150,7 +150,7 @@ def test_a_human_who_presses_the_key_is_put_together_with_the_caller() -> None:
         (left,) = app.line.to("/voice/transfer-ended")
         assert left.fields["DialCallStatus"] == "answered"
         assert report.turns[-1].answered
-        (leg,) = carrier.human_legs
+        (leg,) = carrier.human_calls
         assert [one.kind for one in leg.report.heard] == ["gather", "caller"]
         assert leg.report.ended_by == "caller"
         statuses = [asked.fields["CallStatus"] for asked in app.line.to("/voice/leg-status")]
@@ -206,7 +206,7 @@ def test_a_caller_who_hangs_up_leaves_the_conference() -> None:
             await carrier.settle()
         assert report.ended_by == "caller"
         assert len(app.line.to("/voice/human-left")) == 1
-        assert carrier.human_legs[0].status == "completed"
+        assert carrier.human_calls[0].status == "completed"
 
     run(story)
 
@@ -235,7 +235,7 @@ def test_a_dialled_number_rings_hears_a_whisper_and_is_connected() -> None:
         (ended,) = line.to("/voice/transfer-ended")
         assert ended.fields["DialCallStatus"] == "completed"
         assert ended.fields["DialBridged"] == "true"
-        assert ended.fields["DialCallSid"] == carrier.human_legs[0].identity.call_sid
+        assert ended.fields["DialCallSid"] == carrier.human_calls[0].identity.call_sid
         asked = line.to("/voice/human")[0]
         assert asked.fields["ParentCallSid"] == report.call_sid
         assert asked.fields["Direction"] == "outbound-dial"
@@ -292,7 +292,7 @@ def test_rest_answers_as_twilio_does() -> None:
 
 def test_rest_refuses_what_is_too_much() -> None:
     async def story() -> None:
-        async with carrier_of(LiftLine(), mischief=Mischief(throttle=1)) as carrier:
+        async with carrier_of(LiftLine(), network_faults=NetworkFaults(throttle=1)) as carrier:
             async with httpx.AsyncClient(auth=(ACCOUNT, TOKEN), trust_env=False) as client:
                 answer = await client.get(f"{carrier.api_url}{CALLS}/CAany.json")
         assert (answer.status_code, answer.json()["code"]) == (429, 20429)
@@ -306,7 +306,7 @@ def test_a_running_call_can_be_given_a_document_and_be_ended() -> None:
         async with with_humans(app, HumanBehaviour("never")) as (carrier, rest):
             call = carrier.place(person(""))
             await call.line.until(
-                lambda: call.line.listener is not None and call.line.listener.ready
+                lambda: call.line.receiver is not None and call.line.receiver.ready
             )
             spoken = response(say("The engineer is here."), "<Pause length='9'/>")
             answer = await rest.post(f"/{call.call_sid}", Twiml=spoken)
@@ -331,7 +331,7 @@ def test_an_address_in_a_document_given_by_rest_must_be_absolute() -> None:
         app.line.handlers["/voice/fallback"] = fallback
         async with with_humans(app, HumanBehaviour("never")) as (carrier, rest):
             call = carrier.place(person(""))
-            await call.line.until(lambda: call.line.listener is not None)
+            await call.line.until(lambda: call.line.receiver is not None)
             await rest.post(f"/{call.call_sid}", Twiml=response("<Redirect>/voice/join</Redirect>"))
             report = await call.ended()
         assert report.heard[-1].text == "Still here."
@@ -369,7 +369,7 @@ def test_twilios_own_client_understands_the_answers() -> None:
             sid, status, ended, code = await asyncio.to_thread(talk)
             assert (status, ended, code) == ("queued", sid, 20404)
             await carrier.settle()
-        assert carrier.human_legs[0].status == "canceled"
+        assert carrier.human_calls[0].status == "canceled"
 
     run(story)
 

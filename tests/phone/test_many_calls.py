@@ -7,8 +7,8 @@ import time
 
 from starlette.websockets import WebSocket
 
-from callflow.lab.carrier.load import LoadResult, load
-from callflow.lab.carrier.report import CallReport, Silence, Spread, Turn
+from callflow.lab.carrier.call_report import CallReport, LoadResult, Percentiles, Silence, Turn
+from callflow.lab.carrier.carrier import load
 from tests.phone.liftline import (
     Asked,
     LiftLine,
@@ -73,9 +73,9 @@ def test_two_hundred_sockets_talk_at_once() -> None:
 
 
 def test_numbers_are_those_that_were_measured() -> None:
-    spread = Spread.of([0.3, None, 0.1, 0.2])
+    spread = Percentiles.of([0.3, None, 0.1, 0.2])
     assert (spread.p50, spread.p99, spread.max) == (0.2, 0.3, 0.3)
-    assert Spread.of([]) == Spread()
+    assert Percentiles.of([]) == Percentiles()
     report = CallReport("CA1", "+44", "+45", "en", 0.0)
     report.turns = [
         Turn(1, "help", 0.0, accepted=True, answered=True),

@@ -7,18 +7,18 @@ from collections import Counter
 
 import pytest
 
-from callflow.lab.carrier.mischief import Chance, Fate, Mischief
-from callflow.lab.carrier.report import CallReport
+from callflow.lab.carrier.call_report import CallReport
+from callflow.lab.carrier.network_faults import FaultDice, NetworkFaults, RequestFault
 from tests.phone.liftline import Asked, LiftLine, carrier_of, gather, person, response
 
 LINES = tuple(f"line {number}" for number in range(1, 9))
 
 
 async def spoiled(
-    mischief: Mischief, seed: int = 7, line: LiftLine | None = None
+    mischief: NetworkFaults, seed: int = 7, line: LiftLine | None = None
 ) -> tuple[CallReport, LiftLine]:
     line = line or LiftLine()
-    async with carrier_of(line, mischief=mischief, seed=seed) as carrier:
+    async with carrier_of(line, network_faults=mischief, seed=seed) as carrier:
         report = await carrier.call(person(*LINES))
         await carrier.settle()
     return report, line
@@ -26,7 +26,7 @@ async def spoiled(
 
 def test_repeats_arrive_and_their_answers_count_for_nothing() -> None:
     async def story() -> None:
-        report, line = await spoiled(Mischief(repeat=0.6))
+        report, line = await spoiled(NetworkFaults(repeat=0.6))
         times = Counter(asked.query["n"] for asked in line.to("/voice/turn"))
         assert set(times) == {str(number) for number in range(1, 9)}
         assert 3 <= sum(times.values()) - 8 <= 8
@@ -46,7 +46,7 @@ def _doubled(times: Counter[str]) -> str:
 
 def test_what_is_lost_is_tried_again_and_not_put_down_to_the_application() -> None:
     async def story() -> None:
-        report, line = await spoiled(Mischief(drop=0.5))
+        report, line = await spoiled(NetworkFaults(drop=0.5))
         assert report.retries >= 2
         assert not report.failed
         assert all(turn.answered for turn in report.turns)
@@ -62,7 +62,7 @@ def test_what_is_lost_is_tried_again_and_not_put_down_to_the_application() -> No
 
 def test_delays_are_the_carriers_own() -> None:
     async def story() -> None:
-        report, _ = await spoiled(Mischief(delay=1, longest_delay_s=0.1))
+        report, _ = await spoiled(NetworkFaults(delay=1, longest_delay_s=0.1))
         assert len(report.silences) >= 8
         for silence in report.silences:
             assert 0.02 <= silence.mischief_s <= 0.1
@@ -73,7 +73,7 @@ def test_delays_are_the_carriers_own() -> None:
 
 def test_a_status_callback_is_overtaken_but_the_last_one_is_never_lost() -> None:
     async def story() -> None:
-        _, line = await spoiled(Mischief(reorder=1, drop=0.3), seed=3)
+        _, line = await spoiled(NetworkFaults(reorder=1, drop=0.3), seed=3)
         statuses = [asked.fields for asked in line.to("/voice/status")]
         assert [int(fields["SequenceNumber"]) for fields in statuses] != [0, 1, 2]
         assert "completed" in {fields["CallStatus"] for fields in statuses}
@@ -82,7 +82,7 @@ def test_a_status_callback_is_overtaken_but_the_last_one_is_never_lost() -> None
 
 
 def test_the_same_seed_does_the_same() -> None:
-    everything = Mischief(repeat=0.4, delay=0.4, drop=0.4, interrupt=0.4, longest_delay_s=0.05)
+    everything = NetworkFaults(repeat=0.4, delay=0.4, drop=0.4, interrupt=0.4, longest_delay_s=0.05)
 
     async def shape(seed: int) -> list[tuple[str, str, int]]:
         _, line = await spoiled(everything, seed)
@@ -104,12 +104,12 @@ def test_callers_interrupt_hang_up_and_lose_patience_by_chance() -> None:
 
     async def story() -> None:
         line = LiftLine({"/voice/turn": turn})
-        report, _ = await spoiled(Mischief(interrupt=0.5), line=line)
+        report, _ = await spoiled(NetworkFaults(interrupt=0.5), line=line)
         assert 1 <= sum(turn.interrupted for turn in report.turns) <= 7
 
     asyncio.run(story())
     tempers = [
-        Chance(0, Mischief(give_up=0.5, hang_up=0.5)).temper(f"CA{number}", 4)
+        FaultDice(0, NetworkFaults(give_up=0.5, hang_up=0.5)).caller_faults(f"CA{number}", 4)
         for number in range(40)
     ]
     assert 8 < sum(one.patience_s == 15 for one in tempers) < 32
@@ -119,14 +119,14 @@ def test_callers_interrupt_hang_up_and_lose_patience_by_chance() -> None:
 
 
 def test_without_mischief_nothing_happens() -> None:
-    assert Chance(1, Mischief()).fate("CA1", "/voice/turn", 1) == Fate()
+    assert FaultDice(1, NetworkFaults()).fault("CA1", "/voice/turn", 1) == RequestFault()
 
 
 @pytest.mark.parametrize("kind", ["repeat", "delay", "drop", "reorder"])
 def test_one_kind_of_mischief_does_not_move_the_dice_of_another(kind: str) -> None:
-    everything = Mischief(repeat=0.5, delay=0.5, drop=0.5, reorder=0.5)
-    alone = Mischief(**{kind: 0.5})
+    everything = NetworkFaults(repeat=0.5, delay=0.5, drop=0.5, reorder=0.5)
+    alone = NetworkFaults(**{kind: 0.5})
     part = {"repeat": "repeat_after_s", "delay": "delay_s", "drop": "lost", "reorder": "overtaken"}
     for number in range(50):
-        fates = [Chance(5, one).fate("CA1", "/t", number) for one in (everything, alone)]
+        fates = [FaultDice(5, one).fault("CA1", "/t", number) for one in (everything, alone)]
         assert len({getattr(fate, part[kind]) for fate in fates}) == 1

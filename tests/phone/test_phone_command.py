@@ -16,7 +16,13 @@ from typing import Any
 
 import pytest
 
-from callflow.lab.carrier.account import HANDOUT, Account, NoPhone, account, read
+from callflow.lab.carrier.phone_account import (
+    FILE,
+    NoPhone,
+    PhoneAccount,
+    complete_account,
+    read_phone,
+)
 from tests.phone.liftline import (
     ACCOUNT,
     PUBLIC,
@@ -62,7 +68,7 @@ class Phone:
             "auth_token": TOKEN,
             "api_port": 0,
         }
-        (self.home / HANDOUT).write_text(json.dumps(word), encoding="utf-8")
+        (self.home / FILE).write_text(json.dumps(word), encoding="utf-8")
 
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         kept = {name: value for name, value in os.environ.items() if "CALLFLOW" not in name}
@@ -238,21 +244,21 @@ def test_nobody_is_called_where_no_stack_runs(phone: Phone) -> None:
     code, out, err = phone.run(said="help\n")
     assert (code, out) == (1, "")
     assert "callflow up" in err
-    (phone.home / HANDOUT).write_text("{", encoding="utf-8")
+    (phone.home / FILE).write_text("{", encoding="utf-8")
     code, _, err = phone.run(said="help\n")
     assert code == 1
     assert "cannot be read" in err
 
 
 def test_what_the_stack_has_left_is_made_whole_by_the_settings(tmp_path: Path) -> None:
-    assert read(tmp_path) == {}
+    assert read_phone(tmp_path) == {}
     left: dict[str, object] = {"targets": ["http://127.0.0.1:1"], "public_url": PUBLIC}
     left |= {"account_sid": None, "auth_token": None, "api_port": None}
     with pytest.raises(NoPhone, match="token"):
-        account(left)
-    known = account(left, auth_token="t", account_sid=ACCOUNT, api_port=7)
-    assert known == Account(PUBLIC, ("http://127.0.0.1:1",), ACCOUNT, "t", 7)
-    elsewhere = account(left, url="http://127.0.0.1:2", auth_token="t")
+        complete_account(left)
+    known = complete_account(left, auth_token="t", account_sid=ACCOUNT, api_port=7)
+    assert known == PhoneAccount(PUBLIC, ("http://127.0.0.1:1",), ACCOUNT, "t", 7)
+    elsewhere = complete_account(left, url="http://127.0.0.1:2", auth_token="t")
     assert (elsewhere.public_url, elsewhere.targets) == (
         "http://127.0.0.1:2",
         ("http://127.0.0.1:2",),

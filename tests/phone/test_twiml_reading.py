@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 from twilio.twiml.voice_response import VoiceResponse
 
-from callflow.lab.carrier.failure import AddressRefused, TwimlRefused
-from callflow.lab.carrier.network import Network, Target
-from callflow.lab.carrier.speech import seconds, spoken
-from callflow.lab.carrier.twiml import parse
-from callflow.lab.carrier.verbs import (
+from callflow.lab.carrier.app_network import AddressRefused, Network, Target, TwimlRefused
+from callflow.lab.carrier.phone_line import speech_seconds, spoken_part
+from callflow.lab.carrier.twiml_parser import (
     Conference,
     Dial,
     Gather,
@@ -19,6 +17,7 @@ from callflow.lab.carrier.verbs import (
     Redirect,
     Relay,
     Say,
+    parse,
 )
 
 
@@ -147,13 +146,13 @@ def test_a_retry_goes_to_another_process() -> None:
 
 
 def test_chinese_takes_longer_to_say() -> None:
-    assert seconds("a" * 15, 1) == 1
-    assert seconds("电梯停了吗", 1) == 1
-    assert seconds("a" * 15, 10) == 0.1
+    assert speech_seconds("a" * 15, 1) == 1
+    assert speech_seconds("电梯停了吗", 1) == 1
+    assert speech_seconds("a" * 15, 10) == 0.1
 
 
 def test_what_was_said_so_far_is_known_to_the_letter() -> None:
-    assert spoken("hello there everybody", 1.0, 1) == "hello there eve"
-    assert spoken("hello", 9, 1) == "hello"
-    assert spoken("hello", 0, 1) == ""
-    assert spoken("电梯停了吗", 0.5, 1) == "电梯"
+    assert spoken_part("hello there everybody", 1.0, 1) == "hello there eve"
+    assert spoken_part("hello", 9, 1) == "hello"
+    assert spoken_part("hello", 0, 1) == ""
+    assert spoken_part("电梯停了吗", 0.5, 1) == "电梯"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from callflow.lab.carrier.caller import Behaviour
-from callflow.lab.carrier.carrier import Call, Carrier
+from callflow.lab.carrier.carrier import Carrier, PlacedCall
+from callflow.lab.carrier.simulated_people import Behaviour
 from callflow.web import by_webhook
 from tests.acting import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import ACCOUNT, GATHER, PUBLIC, RELAY, TOKEN, Exchange
@@ -32,7 +32,7 @@ class Ear:
 
     exchange: Exchange
     ana: Dispatcher
-    call: Call
+    call: PlacedCall
 
     def hears(self, text: str) -> int:
         """How often the caller has heard `text` to its end."""

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Self
 
-from callflow.lab.carrier.api import ApiServer
-from callflow.lab.carrier.background import Background
-from callflow.lab.carrier.caller import Behaviour, Caller
-from callflow.lab.carrier.conference import Conferences
-from callflow.lab.carrier.ear import Ear, Tell
-from callflow.lab.carrier.exchange import Exchange, Outbound
-from callflow.lab.carrier.form import Identity
-from callflow.lab.carrier.http import HttpClient
-from callflow.lab.carrier.human import HumanBehaviour
-from callflow.lab.carrier.leg import Leg, Party, Step
-from callflow.lab.carrier.mischief import Chance, Fates, Mischief
-from callflow.lab.carrier.network import Network
-from callflow.lab.carrier.outbound import OutboundLeg
-from callflow.lab.carrier.report import CallReport
-from callflow.lab.carrier.rest import RestApi
-from callflow.lab.carrier.status import ALL, StatusCallbacks
-from callflow.lab.carrier.twiml import parse
-from callflow.lab.carrier.webhook import Signer, Webhooks
+from callflow.lab.carrier.app_network import Network
+from callflow.lab.carrier.background_tasks import Background
+from callflow.lab.carrier.call_report import CallReport
+from callflow.lab.carrier.carrier_call import Call, OutboundCall, Person
+from callflow.lab.carrier.network_faults import CallFaults, FaultDice, NetworkFaults
+from callflow.lab.carrier.phone_line import Listener, Tell
+from callflow.lab.carrier.rest_server import ApiServer, RestApi
+from callflow.lab.carrier.simulated_people import Behaviour, Caller, HumanBehaviour
+from callflow.lab.carrier.switchboard import CallStep, ConferenceRooms, OutboundRequest, Switchboard
+from callflow.lab.carrier.twiml_parser import parse
+from callflow.lab.carrier.webhook_client import (
+    ALL,
+    CallIdentity,
+    HttpClient,
+    Signer,
+    StatusCallbacks,
+    Webhooks,
+)
 
 NUMBER: Final = "+441632960010"
 LIFT: Final = "+441632960999"
@@ -40,12 +40,12 @@ SETTLE_S: Final = 20.0
 """At the end: a webhook takes 15 s at most."""
 
 
-class Call:
+class PlacedCall:
     """A call that has been placed; it goes on by itself."""
 
-    def __init__(self, leg: Leg, running: asyncio.Task[None]) -> None:
-        self.report = leg.report
-        self.line = leg.line
+    def __init__(self, call: Call, running: asyncio.Task[None]) -> None:
+        self.report = call.report
+        self.line = call.line
         self._running = running
 
     @property
@@ -85,7 +85,7 @@ class Carrier:
         api_port: int = 0,
         speed: float = 1.0,
         seed: int = 0,
-        mischief: Mischief | None = None,
+        network_faults: NetworkFaults | None = None,
         human: HumanBehaviour | None = None,
         humans: Mapping[str, HumanBehaviour] | None = None,
         voice_url: str | None = None,
@@ -97,7 +97,7 @@ class Carrier:
         self.humans = dict(humans or {})
         self.reports: list[CallReport] = []
         """Of the people who called in, in the order in which they did."""
-        self.human_legs: list[OutboundLeg] = []
+        self.human_calls: list[OutboundCall] = []
         """Of the humans who were rung, in the order in which they were."""
         self._network = Network(public_url, targets)
         base = self._network.public_url
@@ -109,20 +109,20 @@ class Carrier:
         self._client = HttpClient()
         self._background = Background()
         signer = Signer(auth_token)
-        chance = Chance(seed, mischief or Mischief())
-        self._exchange = Exchange(
+        fault_dice = FaultDice(seed, network_faults or NetworkFaults())
+        self._switchboard = Switchboard(
             account_sid=account_sid,
             network=self._network,
             webhooks=Webhooks(self._network, self._client, signer, self._background),
             signer=signer,
             background=self._background,
-            chance=chance,
-            conferences=Conferences(),
+            fault_dice=fault_dice,
+            conferences=ConferenceRooms(),
             speed=speed,
             endpoint_s=endpoint_s,
             dial=self._ring,
         )
-        self._api = ApiServer(RestApi(self._exchange, auth_token).app, api_port)
+        self._api = ApiServer(RestApi(self._switchboard, auth_token).app, api_port)
 
     @property
     def targets(self) -> list[str]:
@@ -139,10 +139,10 @@ class Carrier:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for leg in list(self._exchange.legs.values()):
-            leg.line.hang_up()
-            if isinstance(leg, OutboundLeg):
-                leg.stop()
+        for call in list(self._switchboard.calls.values()):
+            call.line.hang_up()
+            if isinstance(call, OutboundCall):
+                call.stop()
         try:
             # Whoever was interrupted does not wait for the last repeats.
             await self.settle(SETTLE_S if kind is None else INTERRUPTED_S)
@@ -156,7 +156,7 @@ class Carrier:
 
     def place(
         self,
-        person: Behaviour | Party,
+        person: Behaviour | Person,
         *,
         to: str = NUMBER,
         from_: str = LIFT,
@@ -164,38 +164,35 @@ class Carrier:
         language: str = "en",
         fillers: Collection[str] = (),
         tell: Tell | None = None,
-    ) -> Call:
+    ) -> PlacedCall:
         """Let somebody call. `language` and `fillers` are those of a Behaviour, if it is one."""
-        sid = call_sid or self._exchange.new_sid("CA")
-        fates = self._exchange.fates("caller")
-        party: Party
+        sid = call_sid or self._switchboard.new_sid("CA")
+        faults = self._switchboard.faults("caller")
         say_again: Collection[str] = ()
         if isinstance(person, Behaviour):
             say_again = person.say_again
             language, fillers = person.language, person.fillers
-            temper = fates.temper(person.number_of_turns)
-            party = Caller(person, temper, fates.dice("thinks"))
-        else:
-            party = person
+            own_faults = faults.caller_faults(person.number_of_turns)
+            person = Caller(person, own_faults, faults.dice("thinks"))
         report = CallReport(sid, from_, to, language, time.time())
         self.reports.append(report)
-        identity = Identity(self._exchange.account_sid, sid, from_, to)
-        leg = Leg(
-            self._exchange,
+        identity = CallIdentity(self._switchboard.account_sid, sid, from_, to)
+        call = Call(
+            self._switchboard,
             identity,
-            Ear(report, fillers, tell, say_again),
-            party,
-            self._callbacks(identity, report, fates, self._status_url, ALL),
-            fates,
+            Listener(report, fillers, tell, say_again),
+            person,
+            self._callbacks(identity, report, faults, self._status_url, ALL),
+            faults,
             self._fallback,
         )
-        self._exchange.legs[sid] = leg
-        leg.become("ringing")
-        return Call(leg, self._background.start(leg.run(Step(self._voice_url))))
+        self._switchboard.calls[sid] = call
+        call.become("ringing")
+        return PlacedCall(call, self._background.start(call.run(CallStep(self._voice_url))))
 
     async def call(
         self,
-        person: Behaviour | Party,
+        person: Behaviour | Person,
         *,
         to: str = NUMBER,
         from_: str = LIFT,
@@ -206,11 +203,11 @@ class Carrier:
         placed = self.place(person, to=to, from_=from_, call_sid=call_sid, tell=tell)
         return await placed.ended()
 
-    def _ring(self, asked: Outbound) -> OutboundLeg:
-        sid = self._exchange.new_sid("CA")
-        fates = self._exchange.fates("human")
-        identity = Identity(
-            self._exchange.account_sid,
+    def _ring(self, asked: OutboundRequest) -> OutboundCall:
+        sid = self._switchboard.new_sid("CA")
+        faults = self._switchboard.faults("human")
+        identity = CallIdentity(
+            self._switchboard.account_sid,
             sid,
             asked.caller,
             asked.to,
@@ -218,30 +215,56 @@ class Carrier:
             asked.parent_sid,
         )
         report = CallReport(sid, asked.caller, asked.to, "", time.time())
-        leg = OutboundLeg(
-            self._exchange,
+        call = OutboundCall(
+            self._switchboard,
             identity,
-            Ear(report),
+            Listener(report),
             self.humans.get(asked.to, self.human),
-            self._callbacks(identity, report, fates, asked.status_url, asked.events),
-            fates,
+            self._callbacks(identity, report, faults, asked.status_url, asked.events),
+            faults,
             asked,
         )
-        self._exchange.legs[sid] = leg
-        self.human_legs.append(leg)
-        self._background.start(leg.ring())
-        return leg
+        self._switchboard.calls[sid] = call
+        self.human_calls.append(call)
+        self._background.start(call.ring())
+        return call
 
     def _callbacks(
         self,
-        identity: Identity,
+        identity: CallIdentity,
         report: CallReport,
-        fates: Fates,
+        faults: CallFaults,
         url: str | None,
         events: Collection[str],
     ) -> StatusCallbacks:
-        exchange = self._exchange
-        address = exchange.address(url)
+        switchboard = self._switchboard
+        address = switchboard.address(url)
         return StatusCallbacks(
-            exchange.webhooks, exchange.background, identity, report, fates, address, events
+            switchboard.webhooks, switchboard.background, identity, report, faults, address, events
         )
+
+
+async def load(
+    carrier: Carrier,
+    person: Callable[[int], Behaviour],
+    *,
+    calls: int,
+    rate_per_s: float,
+    to: str = NUMBER,
+    from_: str = LIFT,
+    placed: Callable[[PlacedCall], None] = lambda _: None,
+) -> list[CallReport]:
+    """Place `calls` calls at an even rate and wait for the end of all.
+
+    `person` gives the behaviour of each by its number from 0; `placed` is told of each call as it
+    begins.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    ongoing: list[PlacedCall] = []
+    for number in range(calls):
+        await asyncio.sleep(max(0.0, began + number / rate_per_s - loop.time()))
+        call = carrier.place(person(number), to=to, from_=from_)
+        ongoing.append(call)
+        placed(call)
+    return list(await asyncio.gather(*(call.ended() for call in ongoing)))

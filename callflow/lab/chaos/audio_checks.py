@@ -17,7 +17,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from callflow.call.record import CallRecord
-from callflow.lab.carrier.report import CallReport, Heard, Turn
+from callflow.lab.carrier.call_report import CallReport, Heard, Turn
 from callflow.lab.chaos.promises import FaultKind
 from callflow.responder.phrases import generic
 from callflow.responder.synthetic import PARTS, SENTENCE, Counted, code_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
-from callflow.lab.carrier.report import Turn
+from callflow.lab.carrier.call_report import Turn
 from callflow.lab.chaos.audio_checks import (
     EARSHOT_S,
     Complaint,

@@ -12,7 +12,7 @@ from html import escape
 from typing import Final
 
 from callflow.call.history import CallHistory, JournalEntry
-from callflow.lab.carrier.report import Turn
+from callflow.lab.carrier.call_report import Turn
 from callflow.lab.chaos.audio_checks import HeardEvent, Sound, listen
 from callflow.lab.chaos.promises import LONGEST_SILENCE_S, Fault
 from callflow.lab.chaos.run_evidence import CallEvidence, Evidence

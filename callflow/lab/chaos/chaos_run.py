@@ -12,9 +12,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from callflow.lab.carrier.background import cancelled
+from callflow.lab.carrier.background_tasks import cancelled
 from callflow.lab.carrier.carrier import Carrier
-from callflow.lab.carrier.human import HumanBehaviour
+from callflow.lab.carrier.simulated_people import HumanBehaviour
 from callflow.lab.chaos.chaos_plan import DemoPlan, Plan
 from callflow.lab.chaos.chaos_servers import Servers, running_servers
 from callflow.lab.chaos.environment import (

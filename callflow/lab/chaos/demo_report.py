@@ -16,8 +16,9 @@ from rich.text import Text
 from callflow.call.history import PASSED_TO_HUMAN, TAKEN_FROM_WORKER
 from callflow.call.record import CallRecord
 from callflow.call.words import Word, last_words, word
+from callflow.lab.carrier.call_report import Percentiles
 from callflow.lab.chaos.chaos_plan import Kill
-from callflow.lab.chaos.judge import Percentiles, Verdict
+from callflow.lab.chaos.judge import Verdict
 from callflow.lab.chaos.promises import FaultKind
 from callflow.lab.chaos.run_evidence import Evidence
 
@@ -171,10 +172,11 @@ class DemoResult:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        shown = asdict(self)
-        for name in ("takeover_s", "pause_s", "turn_ms", "silence_s"):
-            del shown[name]["count"]
-        return shown
+        times = {
+            name: getattr(self, name).pick("p50", "p95", "p99", "max")
+            for name in ("takeover_s", "pause_s", "turn_ms", "silence_s")
+        }
+        return asdict(self) | times
 
 
 def demo_summary(result: DemoResult, seed: int) -> RenderableType:

@@ -16,7 +16,7 @@ from typing import Final
 from callflow.call.record import CallRecord
 from callflow.celery import use_broker
 from callflow.intake import Intake
-from callflow.lab.carrier.human import HumanBehaviour
+from callflow.lab.carrier.simulated_people import HumanBehaviour
 from callflow.lab.chaos.chaos_plan import DemoPlan, Kill
 from callflow.lab.chaos.chaos_run import carrier_for, run_conditions, run_until_done, stack_env
 from callflow.lab.chaos.demo_report import DemoResult, DemoScreen

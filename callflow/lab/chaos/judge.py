@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from callflow.call.history import ENDS_CLAIM, CallHistory, JournalEntry
 from callflow.call.record import CallRecord
+from callflow.lab.carrier.call_report import Percentiles
 from callflow.lab.chaos.call_judge import CallFindings, CallJudge
 from callflow.lab.chaos.chaos_plan import KINDS, Harm
 from callflow.lab.chaos.promises import PROMISES, Fault, FaultKind, added_s, takeover_bound_s
@@ -29,29 +30,6 @@ MOST_FAULTS_TOLD: Final = 20
 
 _REPLAY: Final = re.compile(r"callflow chaos(?: --[a-z-]+ [a-z0-9.,+-]+)*", re.ASCII)
 """Nobody is offered anything else out of a file, to be pasted into a shell."""
-
-
-@dataclass(frozen=True, slots=True)
-class Percentiles:
-    """Nearest rank, of `count` measured numbers; None where there were none."""
-
-    count: int = 0
-    p50: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    max: float | None = None
-
-    @classmethod
-    def of(cls, numbers: Iterable[float], digits: int = 3) -> Percentiles:
-        """Each of them is a number that was measured."""
-        ranked = sorted(numbers)
-        if not ranked:
-            return cls()
-
-        def rank(hundredths: int) -> float:
-            return round(ranked[-(-hundredths * len(ranked) // 100) - 1], digits)
-
-        return cls(len(ranked), rank(50), rank(95), rank(99), rank(100))
 
 
 @dataclass(frozen=True, slots=True)

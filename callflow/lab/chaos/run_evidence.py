@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from callflow.call.history import JournalEntry
 from callflow.errors import CallflowError
-from callflow.lab.carrier.report import CallReport
+from callflow.lab.carrier.call_report import CallReport
 from callflow.lab.chaos.chaos_plan import unknown_kinds
 from callflow.responder.synthetic import code_of
 

@@ -16,9 +16,9 @@ from random import Random
 from typing import Final, Literal
 
 from callflow.intake import Intake
-from callflow.lab.carrier.caller import Behaviour
-from callflow.lab.carrier.carrier import Call, Carrier
-from callflow.lab.carrier.report import CallReport
+from callflow.lab.carrier.call_report import CallReport
+from callflow.lab.carrier.carrier import Carrier, PlacedCall
+from callflow.lab.carrier.simulated_people import Behaviour
 from callflow.lab.chaos.chaos_plan import Plan
 from callflow.lab.chaos.run_evidence import CallEvidence
 from callflow.responder.phrases import generic
@@ -77,10 +77,10 @@ REFILL_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedCall:
+class CallOfCrowd:
     """A call of chaos that was placed."""
 
-    call: Call
+    call: PlacedCall
     line: Line
     poison: bool
 
@@ -101,7 +101,7 @@ class Crowd:
         self._plan = plan
         self._carrier = carrier
         self._codes = _codes(plan.seed)
-        self.placed: list[PlacedCall] = []
+        self.placed: list[CallOfCrowd] = []
 
     async def keep_calling(self, until: float) -> None:
         """As many calls as are planned, all the time until then (monotonic, s); returns when the
@@ -109,7 +109,7 @@ class Crowd:
         lines = (self._call_one_after_another(number, until) for number in range(self._plan.calls))
         await asyncio.gather(*lines)
 
-    def place(self, *, poison: bool = False) -> PlacedCall:
+    def place(self, *, poison: bool = False) -> CallOfCrowd:
         """One more caller."""
         dice = Random(f"{self._plan.seed}/caller/{len(self.placed)}")
         line: Line = "relay" if dice.random() < self._plan.relay_share else "gather"
@@ -120,7 +120,7 @@ class Crowd:
             words[1] = f"{POISON} {words[1]}"
         behaviour = _behaviour("en", tuple(words), THINK_S, FILLERS)
         call = self._carrier.place(behaviour, to=LIFTS["en"][line])
-        self.placed.append(PlacedCall(call, line, poison))
+        self.placed.append(CallOfCrowd(call, line, poison))
         return self.placed[-1]
 
     @property

@@ -1,19 +1,17 @@
-"""<Gather>: speak the prompt and listen at once; words, keys or nothing come out of it."""
+"""Carries out <Gather>: speaks the prompt and listens at once; words, keys or nothing result."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from callflow.lab.carrier import speech
-from callflow.lab.carrier.background import cancelled
-from callflow.lab.carrier.report import Turn
-from callflow.lab.carrier.verbs import Gather, Say
-
-if TYPE_CHECKING:
-    from callflow.lab.carrier.leg import Leg
+from callflow.lab.carrier.background_tasks import cancelled
+from callflow.lab.carrier.call_report import Turn
+from callflow.lab.carrier.phone_line import speech_seconds
+from callflow.lab.carrier.switchboard import CallBase
+from callflow.lab.carrier.twiml_parser import Gather, Say
 
 UNSURE: Final = 0.2
 """Share of speech results without `Confidence`: Twilio leaves it out at times."""
@@ -21,25 +19,25 @@ UNSURE: Final = 0.2
 Result = tuple[dict[str, str], Turn | None]
 
 
-async def gather(leg: Leg, verb: Gather) -> Result | None:
+async def gather(call: CallBase, verb: Gather) -> Result | None:
     """The fields for the action, and the turn they are about; None to go on with the next verb."""
-    listener = _Gathering(leg, verb)
-    leg.line.attach(listener)
+    receiver = _GatherSession(call, verb)
+    call.line.attach(receiver)
     try:
-        await listener.listen()
+        await receiver.listen()
     finally:
-        leg.line.detach(listener)
-    leg.ear.owe("reply")
-    return listener.result()
+        call.line.detach(receiver)
+    call.listener.owe("reply")
+    return receiver.result()
 
 
-class _Gathering:
+class _GatherSession:
     """A Gather in flight."""
 
     patient = False
 
-    def __init__(self, leg: Leg, verb: Gather) -> None:
-        self._leg = leg
+    def __init__(self, call: CallBase, verb: Gather) -> None:
+        self._call = call
         self._verb = verb
         self._prompt: asyncio.Task[None] | None = None
         self._prompted = False
@@ -68,7 +66,7 @@ class _Gathering:
         if self._prompted or self._noticed.is_set() or not self._verb.barge_in:
             return None
         words = (one.text for one in self._verb.prompt if isinstance(one, Say))
-        length_s = sum(speech.seconds(text, self._leg.exchange.speed) for text in words)
+        length_s = sum(speech_seconds(text, self._call.switchboard.speed) for text in words)
         return lambda share: self._began + share * length_s
 
     async def speech_begins(self, turn: Turn) -> None:
@@ -79,7 +77,7 @@ class _Gathering:
 
     async def speech_ends(self, turn: Turn) -> bool:
         """Speech that is not wanted is not recognised, and the caller cannot tell."""
-        if self._leg.line.listener is not self:
+        if self._call.line.receiver is not self:
             return False
         if self._verb.speech:
             self._words = turn
@@ -88,7 +86,7 @@ class _Gathering:
 
     async def key(self, turn: Turn) -> bool:
         """Enough keys, or the finishing one, end it."""
-        if not self._verb.keys or self._leg.line.listener is not self:
+        if not self._verb.keys or self._call.line.receiver is not self:
             return False
         turn.interrupted = not self._prompted
         self._keys = turn
@@ -123,10 +121,10 @@ class _Gathering:
             self._prompt.result()
         self._prompted = True
         if self.ready and not self._noticed.is_set():
-            self._leg.line.awaiting = False
-            self._leg.ear.settle_turn()
-            self._leg.ear.relieve()
-            self._leg.line.change()
+            self._call.line.awaiting = False
+            self._call.listener.settle_turn()
+            self._call.listener.relieve()
+            self._call.line.change()
         while not await _within(self._noticed, self._verb.timeout_s):
             if not self._held:
                 return
@@ -141,12 +139,12 @@ class _Gathering:
         await self._finished.wait()
         if self._words is not None:
             pause_s = self._verb.speech_timeout_s
-            await asyncio.sleep(self._leg.exchange.endpoint_s if pause_s is None else pause_s)
+            await asyncio.sleep(self._call.switchboard.endpoint_s if pause_s is None else pause_s)
 
     def result(self) -> Result | None:
         """What was gathered."""
         if self._words is not None:
-            dice = self._leg.fates.dice("heard", self._words.number)
+            dice = self._call.faults.dice("heard", self._words.number)
             fields = {"SpeechResult": self._words.said, "Language": self._verb.language}
             if dice.random() >= UNSURE:
                 fields["Confidence"] = f"{dice.uniform(0.6, 0.99):.2f}"
@@ -157,14 +155,14 @@ class _Gathering:
 
     def _silent_turn(self) -> Turn | None:
         """The turn in which the caller is saying nothing, if they meant to."""
-        turns = self._leg.report.turns
+        turns = self._call.report.turns
         silent = turns and turns[-1].said == "" and turns[-1].ended_s == 0
         return turns[-1] if silent else None
 
     async def _say_prompt(self) -> None:
         for one in self._verb.prompt:
             if isinstance(one, Say):
-                await self._leg.speak(one.text, "gather")
+                await self._call.speak(one.text, "gather")
             else:
                 await asyncio.sleep(one.seconds)
 

@@ -1,4 +1,4 @@
-"""Tasks that go on beside the calls: repeats, status callbacks, answers that nobody waits for now.
+"""Runs tasks beside the calls: repeats, status callbacks, answers that nobody waits for now.
 
 A task that fails by a mistake of ours is not forgotten: its error is raised when all has ended.
 """

@@ -1,11 +1,11 @@
-"""What one call was like from outside: said, heard, and the silence in between. JSON-able.
+"""Reports what one call was like from outside: said, heard, and the silence in between. JSON-able.
 
 All times are real seconds since the call arrived at the carrier, whatever the speed of speech.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -137,21 +137,87 @@ class CallReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Nearest-rank percentiles of some numbers; all None when there were none."""
+class Percentiles:
+    """Nearest rank, of `count` measured numbers; None where there were none."""
 
+    count: int = 0
     p50: float | None = None
+    p95: float | None = None
     p99: float | None = None
     max: float | None = None
 
     @classmethod
-    def of(cls, numbers: Iterable[float | None], digits: int = 3) -> Spread:
-        """Numbers that are None are not there."""
+    def of(cls, numbers: Iterable[float | None], digits: int = 3) -> Percentiles:
+        """Each of them is a number that was measured; one that is None was not."""
         ranked = sorted(number for number in numbers if number is not None)
         if not ranked:
             return cls()
 
-        def rank(share: float) -> float:
-            return round(ranked[max(0, -int(-share * len(ranked) // 1) - 1)], digits)
+        def rank(hundredths: int) -> float:
+            return round(ranked[-(-hundredths * len(ranked) // 100) - 1], digits)
 
-        return cls(rank(0.5), rank(0.99), rank(1.0))
+        return cls(len(ranked), rank(50), rank(95), rank(99), rank(100))
+
+    def pick(self, *names: str) -> dict[str, float | None]:
+        """Some of them by name, for JSON."""
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What a run showed. Field names are a promise to programs.
+
+    `lost`: turns that were accepted and never answered. `answer_ms`: from the end of the caller's
+    words to the first words of the reply; `first_token_ms`: from the prompt frame to the first
+    token. `silence_s` leaves out what the carrier made on purpose.
+    """
+
+    calls: int
+    turns: int
+    failed: int
+    lost: int
+    silence_s: Percentiles
+    answer_ms: Percentiles
+    first_token_ms: Percentiles
+    retries: int
+    requests: int
+    with_human: int
+    gave_up: int
+    ended_by: dict[str, int]
+
+    @classmethod
+    def of(cls, reports: Sequence[CallReport]) -> LoadResult:
+        """The sum of some calls."""
+        turns = [turn for report in reports for turn in report.turns]
+        endings = [report.ended_by for report in reports]
+        return cls(
+            calls=len(reports),
+            turns=len(turns),
+            failed=sum(report.failed for report in reports),
+            lost=sum(len(report.lost) for report in reports),
+            silence_s=Percentiles.of(one.own_s for report in reports for one in report.silences),
+            answer_ms=Percentiles.of((_ms(turn.reply_s) for turn in turns), 1),
+            first_token_ms=Percentiles.of((_ms(turn.first_token_s) for turn in turns), 1),
+            retries=sum(report.retries for report in reports),
+            requests=sum(report.requests for report in reports),
+            with_human=sum(report.with_human for report in reports),
+            gave_up=sum(report.gave_up for report in reports),
+            ended_by={one: endings.count(one) for one in sorted(set(endings))},
+        )
+
+    @property
+    def good(self) -> bool:
+        """True when nobody was lost."""
+        return not (self.failed or self.lost)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        times = {
+            name: getattr(self, name).pick("p50", "p99", "max")
+            for name in ("silence_s", "answer_ms", "first_token_ms")
+        }
+        return asdict(self) | times
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000

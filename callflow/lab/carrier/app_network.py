@@ -1,8 +1,8 @@
-"""From an address in a document to the web process that answers it, and how patiently.
+"""Finds the web process that answers an address of the application, and how patiently.
 
 The public host name stands for a load balancer: requests go round the targets, whether they live or
 not, and a retry goes to another one. The fragment of an address is the carrier's own: it is obeyed,
-and neither sent nor signed.
+and neither sent nor signed. What can go wrong has the number that Twilio gives to it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,51 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, urljoin, urlsplit, urlunsplit
 
-from callflow.lab.carrier.failure import RELATIVE_ADDRESS, AddressRefused
+from callflow.errors import CallflowError
+
+NO_ANSWER: Final = 11200
+"""No 2xx answer: refused, reset, too late, or an error status."""
+BAD_DOCUMENT: Final = 12100
+NOT_XML: Final = 12300
+RELATIVE_ADDRESS: Final = 15004
+SOCKET_LOST: Final = 39001
+
+STOCK_ERROR: Final = "We are sorry, an application error has occurred. Goodbye."
+
+
+class ApplicationFailed(CallflowError):
+    """The application did not tell the carrier what to do; the caller goes to the fallback."""
+
+    def __init__(self, code: int, url: str, reason: str) -> None:
+        self.code = code
+        self.url = url
+        self.reason = reason
+        super().__init__(f"{_shown(url)}: {reason} (error {code})")
+
+
+class TwimlRefused(CallflowError):
+    """A document that Twilio would not carry out."""
+
+    def __init__(self, reason: str, code: int = BAD_DOCUMENT) -> None:
+        self.code = code
+        self.reason = reason
+        super().__init__(f"the TwiML document cannot be carried out: {reason}")
+
+
+class AddressRefused(CallflowError):
+    """An address in a document that leads nowhere."""
+
+    def __init__(self, url: str, reason: str, code: int = NO_ANSWER) -> None:
+        self.code = code
+        self.url = url
+        self.reason = reason
+        super().__init__(f"{_shown(url)}: {reason}")
+
+
+def _shown(url: str) -> str:
+    """Without its query, in which an application may carry what somebody said."""
+    return url.partition("?")[0]
+
 
 POLICIES: Final = frozenset({"4xx", "5xx", "ct", "rt", "all"})
 

@@ -1,4 +1,4 @@
-"""What networks and people do to a call, on request: repeated, late, lost and reordered requests.
+"""Decides what networks and people do to a call: repeated, late, lost and reordered requests.
 
 Every decision is drawn from the seed and from what is decided about, never from the order in which
 things happen: the same seed does the same to the third call, however busy the machine is. Names of
@@ -17,7 +17,7 @@ GIVE_UP_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Mischief:
+class NetworkFaults:
     """How much of it: each is the share, 0 to 1, of that to which it can happen."""
 
     repeat: float = 0.0
@@ -41,7 +41,7 @@ class Mischief:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class RequestFault:
     """What happens to one webhook."""
 
     delay_s: float = 0.0
@@ -52,7 +52,7 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class Temper:
+class CallerFaults:
     """What one caller does that their plan does not say."""
 
     hangs_up_in: tuple[int, float] | None = None
@@ -62,32 +62,32 @@ class Temper:
     patience_s: float | None = None
 
 
-class Chance:
+class FaultDice:
     """Draws from one seed."""
 
-    def __init__(self, seed: int, mischief: Mischief) -> None:
-        self.mischief = mischief
+    def __init__(self, seed: int, network_faults: NetworkFaults) -> None:
+        self.network_faults = network_faults
         self._seed = seed
 
     def of(self, *what: object) -> random.Random:
         """The dice for one decision: the same for the same `what`."""
         return random.Random(f"{self._seed}/{'/'.join(map(str, what))}")
 
-    def fate(self, line: str, request: str, times: int, *, final: bool = False) -> Fate:
+    def fault(self, line: str, request: str, times: int, *, final: bool = False) -> RequestFault:
         """What happens to this `line`'s `times`th `request` of a kind.
 
         A `final` status is never lost: nothing would tell the application that the call is over.
         """
-        plan = self.mischief
+        plan = self.network_faults
         if not (plan.repeat or plan.delay or plan.drop or plan.reorder):
-            return Fate()
+            return RequestFault()
         dice = self.of("webhook", line, request, times)
-        # All are drawn, so that one kind of mischief does not move the dice of another.
+        # All are drawn, so that one kind of network_faults does not move the dice of another.
         delayed, delay_s = dice.random(), dice.uniform(0.02, plan.longest_delay_s)
         dropped, which = dice.random(), dice.choice(("request", "answer"))
         repeated, overlapping, late_s = dice.random(), dice.random(), dice.uniform(0.05, 1.5)
         lost: Literal["request", "answer"] = "request" if which == "request" else "answer"
-        return Fate(
+        return RequestFault(
             delay_s=delay_s if delayed < plan.delay else 0.0,
             lost=lost if dropped < plan.drop and not final else None,
             repeat_after_s=(0.0 if overlapping < 0.5 else late_s)
@@ -96,13 +96,13 @@ class Chance:
             overtaken=dice.random() < plan.reorder,
         )
 
-    def temper(self, line: str, turns: int) -> Temper:
+    def caller_faults(self, line: str, turns: int) -> CallerFaults:
         """What this caller does of their own."""
-        plan = self.mischief
+        plan = self.network_faults
         dice = self.of("caller", line)
         leaves, turn, after_s = dice.random(), dice.randint(1, max(1, turns)), dice.uniform(0, 2)
         impatient = dice.random() < plan.give_up
-        return Temper(
+        return CallerFaults(
             hangs_up_in=(turn, after_s) if leaves < plan.hang_up else None,
             interrupts=tuple(
                 (number, share)
@@ -115,28 +115,28 @@ class Chance:
 
     def throttled(self, request: int) -> bool:
         """True when this REST request is refused as one too many."""
-        share = self.mischief.throttle
+        share = self.network_faults.throttle
         return bool(share) and self.of("rest", request).random() < share
 
 
-class Fates:
+class CallFaults:
     """What happens to one line. `line` names it in the plan: the third caller, say."""
 
-    def __init__(self, chance: Chance, line: str) -> None:
-        self._chance = chance
+    def __init__(self, fault_dice: FaultDice, line: str) -> None:
+        self._fault_dice = fault_dice
         self._line = line
         self._sent: Counter[str] = Counter()
 
-    def next(self, path: str, status: str, *, final: bool = False) -> Fate:
+    def next(self, path: str, status: str, *, final: bool = False) -> RequestFault:
         """What happens to the next request for `path` while the line has this status."""
         request = f"{path.partition('?')[0]} {status}"
         self._sent[request] += 1
-        return self._chance.fate(self._line, request, self._sent[request], final=final)
+        return self._fault_dice.fault(self._line, request, self._sent[request], final=final)
 
     def dice(self, *what: object) -> random.Random:
-        """Chance for anything else about this line."""
-        return self._chance.of(self._line, *what)
+        """FaultDice for anything else about this line."""
+        return self._fault_dice.of(self._line, *what)
 
-    def temper(self, turns: int) -> Temper:
+    def caller_faults(self, turns: int) -> CallerFaults:
         """What the caller on this line does of their own."""
-        return self._chance.temper(self._line, turns)
+        return self._fault_dice.caller_faults(self._line, turns)

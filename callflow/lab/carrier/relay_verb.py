@@ -1,7 +1,9 @@
-"""<Connect><ConversationRelay>: the call goes on by frames over a WebSocket.
+"""Carries out <Connect><ConversationRelay>: the call goes on by frames over a WebSocket.
 
 When the socket ends, however it ends, the action is asked with what is known about it; Twilio does
-not connect again by itself.
+not connect again by itself. Tokens become words that are spoken one after the other, without a
+timer for each: where each begins and ends is known when it arrives, so what was heard at any moment
+can be computed to the letter.
 """
 
 from __future__ import annotations
@@ -10,19 +12,182 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from callflow.lab.carrier.failure import SOCKET_LOST
-from callflow.lab.carrier.network import Address
-from callflow.lab.carrier.report import Turn
-from callflow.lab.carrier.speaker import Speaker
-from callflow.lab.carrier.verbs import Relay
+from callflow.lab.carrier.app_network import SOCKET_LOST, Address
+from callflow.lab.carrier.call_report import Heard, Turn
+from callflow.lab.carrier.phone_line import Line, speech_seconds, split_sentences, spoken_part
+from callflow.lab.carrier.switchboard import CallBase
+from callflow.lab.carrier.twiml_parser import Relay
 
-if TYPE_CHECKING:
-    from callflow.lab.carrier.leg import Leg
+
+@dataclass(slots=True)
+class _SpokenMessage:
+    """Tokens up to the last one. Times are monotonic, s."""
+
+    heard: Heard
+    begins: float
+    interruptible: bool
+    preemptible: bool
+    complete: bool = False
+    pieces: list[tuple[str, float, float]] = field(default_factory=list)
+
+    def spoken(self, until: float, speed: float) -> str:
+        """What of it has been said then."""
+        return "".join(
+            text if end <= until else spoken_part(text, until - begin, speed)
+            for text, begin, end in self.pieces
+            if begin < until
+        )
+
+
+class Speaker:
+    """Speaks on one line."""
+
+    def __init__(self, line: Line, played: Callable[[str], None] | None = None) -> None:
+        """`played` is told each sentence once it has been said."""
+        self._line = line
+        self._played = played
+        self._playing: list[asyncio.TimerHandle] = []
+        self._listener = line.listener
+        self._messages: list[_SpokenMessage] = []
+        self._until = 0.0
+        self._end: asyncio.TimerHandle | None = None
+
+    @property
+    def busy(self) -> bool:
+        """True while something is being said."""
+        return time.monotonic() < self._until
+
+    @property
+    def interruptible_at(self) -> Callable[[float], float] | None:
+        """When such a share of what has come of the message is over; None while it must not be
+        interrupted, or is no more than a filler."""
+        message = self._current(time.monotonic())
+        if message is None or not message.interruptible or message.heard.filler:
+            return None
+        return lambda share: message.begins + share * (message.pieces[-1][2] - message.begins)
+
+    def token(
+        self, text: str, *, last: bool, interruptible: bool = True, preemptible: bool = False
+    ) -> None:
+        """Say `text` after all that came before. While the person speaks it is talked over: they
+        would interrupt it at once."""
+        if self._line.speaking:
+            self._listener.tell("talked_over", text=text)
+            return
+        now = time.monotonic()
+        message = self._messages[-1] if self._messages else None
+        if message is not None and self._listener.is_filler(text):
+            # A holding phrase in the middle of a reply is not a part of it, and the reply goes on.
+            message.complete = True
+        if message is None or message.complete:
+            if not text:
+                # A reply without words: nothing is heard, and it is the person's turn.
+                if last and not self.busy:
+                    self._hand_over(filler=False)
+                return
+            if message is not None and message.preemptible and self.busy:
+                self._stop(now)
+            begins = max(now, self._until)
+            message = _SpokenMessage(
+                self._listener.begin("", "relay", begins), begins, interruptible, preemptible
+            )
+            self._messages = [one for one in self._messages if one.pieces[-1][2] > now]
+            self._messages.append(message)
+        self._add(message, text, now)
+        message.complete = last
+        if last and not self.busy:
+            self._ended()
+
+    def cut(self) -> tuple[str, int] | None:
+        """Fall silent. What was heard of the message, and for how long at the pace of a real
+        telephone, ms; None when nothing is being said."""
+        now = time.monotonic()
+        message = self._current(now)
+        if message is None:
+            self._forget()
+            return None
+        self._stop(now)
+        self._forget()
+        return message.heard.text, round((now - message.begins) * self._line.speed * 1000)
+
+    def _add(self, message: _SpokenMessage, text: str, now: float) -> None:
+        if not text:
+            return
+        if now > self._until:
+            # A gap in the middle of the message ends here.
+            self._listener.relieve()
+        begin = max(now, self._until)
+        self._until = begin + speech_seconds(text, self._line.speed)
+        message.pieces.append((text, begin, self._until))
+        heard = message.heard
+        heard.text += text
+        heard.filler = self._listener.is_filler(heard.text)
+        heard.until_s = self._until - self._listener.began
+        self._listener.tell("token", text=text)
+        if self._end is not None:
+            self._end.cancel()
+        self._end = asyncio.get_running_loop().call_at(self._until, self._ended)
+        self._line.change()
+        self._tell_when_played(text, begin)
+
+    def _tell_when_played(self, text: str, begin: float) -> None:
+        if self._played is None:
+            return
+        loop, now = asyncio.get_running_loop(), time.monotonic()
+        self._playing = [one for one in self._playing if one.when() > now]
+        for sentence in split_sentences(text):
+            begin += speech_seconds(sentence, self._line.speed)
+            self._playing.append(loop.call_at(begin, self._played, sentence))
+
+    def _ended(self) -> None:
+        message = self._messages[-1]
+        if message.complete:
+            heard = message.heard
+            self._hand_over(filler=heard.filler and not self._listener.asks_again(heard.text))
+        elif self._line.awaiting:
+            self._listener.owe("mid_reply", since=self._until)
+
+    def _hand_over(self, *, filler: bool) -> None:
+        """All has been said: the person's turn, unless they know that more will come: somebody who
+        has asked for nothing yet waits for nothing."""
+        if filler and self._line.awaiting and self._listener.report.turns:
+            self._listener.owe("next")
+            return
+        self._line.awaiting = False
+        self._listener.settle_turn()
+        self._listener.relieve()
+        self._line.change()
+
+    def _current(self, now: float) -> _SpokenMessage | None:
+        """The message that is being said."""
+        return next(
+            (one for one in self._messages if one.pieces and one.begins <= now < one.pieces[-1][2]),
+            None,
+        )
+
+    def _stop(self, now: float) -> None:
+        """Nothing of what has come so far is said any more."""
+        for message in self._messages:
+            if message.begins > now:
+                self._listener.unhear(message.heard)
+            elif message.pieces[-1][2] > now:
+                self._listener.finish(message.heard, message.spoken(now, self._line.speed), now)
+        for telling in self._playing:
+            telling.cancel()
+        self._until = now
+
+    def _forget(self) -> None:
+        self._messages = []
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
+
 
 MOST_MALFORMED: Final = 10
 """In a row; then Twilio closes the socket."""
@@ -35,31 +200,31 @@ CONNECT_S: Final = 5.0
 PLAY_S: Final = 2.0
 
 
-async def relay(leg: Leg, verb: Relay, base: str | None) -> dict[str, str]:
+async def relay(call: CallBase, verb: Relay, base: str | None) -> dict[str, str]:
     """The fields for the action, once the session is over."""
-    session = RelaySession(leg, verb)
-    address = leg.exchange.network.socket(verb.url)
-    action = leg.exchange.address(verb.action, base)
+    session = RelaySession(call, verb)
+    address = call.switchboard.network.socket(verb.url)
+    action = call.switchboard.address(verb.action, base)
     try:
         return await session.run(address)
     except asyncio.CancelledError:
-        if leg.status == "completed" and action is not None:
-            leg.send(action, session.fields("completed"))
+        if call.status == "completed" and action is not None:
+            call.send(action, session.fields("completed"))
         raise
 
 
 class RelaySession:
-    """One socket, and the person's listener while it lives."""
+    """One socket, and the person's receiver while it lives."""
 
     patient = True
 
-    def __init__(self, leg: Leg, verb: Relay) -> None:
-        self._leg = leg
-        self._line = leg.line
+    def __init__(self, call: CallBase, verb: Relay) -> None:
+        self._call = call
+        self._line = call.line
         self._verb = verb
-        self._id = leg.exchange.new_sid("VX")
+        self._id = call.switchboard.new_sid("VX")
         self._began = time.monotonic()
-        self._speaker = Speaker(leg.line, self._tell_played if verb.tells_played else None)
+        self._speaker = Speaker(call.line, self._tell_played if verb.tells_played else None)
         self._socket: ClientConnection | None = None
         self._language = verb.language
         self._malformed = 0
@@ -92,13 +257,13 @@ class RelaySession:
         return fields
 
     async def run(self, address: Address) -> dict[str, str]:
-        """Talk until the socket ends; the fields for the action."""
+        """Conversation until the socket ends; the fields for the action."""
         try:
             self._socket = await self._connect(address)
         except (OSError, TimeoutError, InvalidHandshake) as error:
             self._lost(f"no session: {error or type(error).__name__}")
             return self.fields("failed", "Network connection to WebSocket server failed.")
-        self._leg.report.sessions += 1
+        self._call.report.sessions += 1
         try:
             await self._send(self._setup())
             self._greet()
@@ -110,7 +275,7 @@ class RelaySession:
             if self._confirming is not None:
                 self._confirming.cancel()
             # A frozen peer does not take part in the closing; the call does not wait for it.
-            self._leg.exchange.background.start(self._socket.close())
+            self._call.switchboard.background.start(self._socket.close())
 
     async def speech_begins(self, turn: Turn) -> None:
         """A first guess at the words; and if the agent was speaking, how far it came."""
@@ -129,7 +294,7 @@ class RelaySession:
 
     async def speech_ends(self, turn: Turn) -> bool:
         """The words as they were recognised."""
-        await asyncio.sleep(self._leg.exchange.endpoint_s)
+        await asyncio.sleep(self._call.switchboard.endpoint_s)
         return await self._deliver(turn, self._prompt(turn.said, last=True))
 
     async def key(self, turn: Turn) -> bool:
@@ -145,14 +310,14 @@ class RelaySession:
         """Nothing is sent for that."""
 
     async def _connect(self, address: Address) -> ClientConnection:
-        network = self._leg.exchange.network
+        network = self._call.switchboard.network
         target = network.target()
         return await connect(
             f"{'wss' if target.tls else 'ws'}://{network.host}{address.path}",
             host=target.host,
             port=target.port,
             additional_headers={
-                "X-Twilio-Signature": self._leg.exchange.signer.sign(address.url, {}),
+                "X-Twilio-Signature": self._call.switchboard.signer.sign(address.url, {}),
                 "X-Forwarded-Proto": network.scheme,
             },
             user_agent_header="TwilioProxy/1.1",
@@ -167,7 +332,7 @@ class RelaySession:
             interruptible = self._verb.greeting_interruptible
             self._speaker.token(self._verb.greeting, last=True, interruptible=interruptible)
         elif not self._line.awaiting:
-            self._leg.ear.relieve()
+            self._call.listener.relieve()
 
     async def _listen(self, socket: ClientConnection) -> dict[str, str]:
         try:
@@ -198,8 +363,8 @@ class RelaySession:
                 # Nobody can say how long it is from its address.
                 self._speaker.token(" " * int(PLAY_S * 15), last=True)
             case {"type": "sendDigits", "digits": str(digits)}:
-                self._leg.report.digits_sent.append(digits)
-                self._leg.ear.tell("digits_sent", digits=digits)
+                self._call.report.digits_sent.append(digits)
+                self._call.listener.tell("digits_sent", digits=digits)
             case {"type": "language"}:
                 self._language = str(message.get("transcriptionLanguage", self._language))
             case {"type": "end"}:
@@ -213,7 +378,7 @@ class RelaySession:
         return True
 
     def _hear(self, token: str, message: dict[str, Any]) -> None:
-        turns = self._leg.report.turns
+        turns = self._call.report.turns
         waited = self._sent_at and token and turns and not self._line.speaking
         if waited and turns[-1].first_token_s is None:
             turns[-1].first_token_s = time.monotonic() - self._sent_at
@@ -228,12 +393,12 @@ class RelaySession:
     async def _complain(self, frame: str | bytes) -> None:
         self._malformed += 1
         shown = frame if isinstance(frame, str) else frame.decode("utf-8", "replace")
-        self._leg.report.failures.append(f"{self._verb.url}: a malformed frame")
+        self._call.report.failures.append(f"{self._verb.url}: a malformed frame")
         await self._send({"type": "error", "description": f"Invalid message received: {shown}"})
 
     async def _deliver(self, turn: Turn, frame: dict[str, Any]) -> bool:
         self._sent_at = time.monotonic()
-        if self._line.listener is not self or not await self._send(frame):
+        if self._line.receiver is not self or not await self._send(frame):
             return False
         self._unsure = turn
         loop = asyncio.get_running_loop()
@@ -247,10 +412,10 @@ class RelaySession:
             self._unsure = None
 
     def _lost(self, reason: str) -> None:
-        self._leg.report.failures.append(f"{self._verb.url}: {reason}")
-        self._leg.ear.tell("session_lost", reason=reason)
+        self._call.report.failures.append(f"{self._verb.url}: {reason}")
+        self._call.listener.tell("session_lost", reason=reason)
         if self._line.awaiting:
-            self._leg.ear.owe("session")
+            self._call.listener.owe("session")
 
     async def _send(self, frame: dict[str, Any]) -> bool:
         assert self._socket is not None, "nothing is sent before the socket is open"
@@ -263,14 +428,14 @@ class RelaySession:
     def _tell_played(self, text: str) -> None:
         """Tell the peer which of its words have been heard."""
         frame = {"type": "info", "name": "tokensPlayed", "value": text}
-        self._leg.exchange.background.start(self._send(frame))
+        self._call.switchboard.background.start(self._send(frame))
 
     def _prompt(self, words: str, *, last: bool) -> dict[str, Any]:
         return {"type": "prompt", "voicePrompt": words, "lang": self._language, "last": last}
 
     def _setup(self) -> dict[str, Any]:
-        identity = self._leg.identity
-        first = self._leg.report.sessions == 1
+        identity = self._call.identity
+        first = self._call.report.sessions == 1
         return {
             "type": "setup",
             "sessionId": self._id,

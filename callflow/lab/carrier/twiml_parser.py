@@ -1,4 +1,4 @@
-"""TwiML as a carrier reads it: an answer becomes verbs with typed attributes. Pure.
+"""Reads TwiML as a carrier does: an answer becomes verbs with typed attributes. Pure.
 
 Only what callflow may say is understood, with Twilio's defaults. Everything else is refused instead
 of ignored: a misspelt attribute that Twilio would silently drop must show in a test.
@@ -7,23 +7,110 @@ of ignored: a misspelt attribute that Twilio would silently drop must show in a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 from xml.etree import ElementTree
 
-from callflow.lab.carrier.failure import TwimlRefused
-from callflow.lab.carrier.verbs import (
-    Conference,
-    Dial,
-    Document,
-    Gather,
-    Hangup,
-    Number,
-    Pause,
-    Redirect,
-    Relay,
-    Say,
-    Verb,
-)
+from callflow.lab.carrier.app_network import TwimlRefused
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Speak `text`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Say nothing for `seconds`."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Speak the prompt and listen at once, for `timeout_s` after the prompt's end."""
+
+    prompt: tuple[Say | Pause, ...]
+    action: str | None
+    speech: bool
+    keys: bool
+    timeout_s: float
+    speech_timeout_s: float | None
+    """How long a pause ends the caller's words; None: the carrier finds out by itself."""
+    empty_too: bool
+    num_digits: int | None
+    finish_on: str
+    barge_in: bool
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """Go on with the document at `url`."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hangup:
+    """End the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A telephone number to be connected; `whisper` is the document that they hear before."""
+
+    number: str
+    whisper: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conference:
+    """A room for several lines. `starts`, `ends`: this line's coming and going starts, ends it."""
+
+    name: str
+    starts: bool = True
+    ends: bool = False
+    music: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Connect this line with `to`; `action` is asked afterwards."""
+
+    to: Number | Conference
+    action: str | None
+    timeout_s: float
+    caller_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """`<Connect><ConversationRelay>`: go on by WebSocket, and with `action` when that is over."""
+
+    url: str
+    action: str | None
+    greeting: str | None
+    greeting_interruptible: bool
+    interruptible: bool
+    keys: bool
+    tells_played: bool
+    language: str
+    parameters: Mapping[str, str]
+
+
+Verb = Say | Pause | Gather | Redirect | Hangup | Dial | Relay
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a line does next. `url`: where the document came from; None: a REST request."""
+
+    url: str | None
+    verbs: tuple[Verb, ...]
+
 
 MOST_SAY_CHARS: Final = 4_096
 MOST_BYTES: Final = 64_000
