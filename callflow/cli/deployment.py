@@ -11,7 +11,7 @@ import fcntl
 import importlib.util
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,7 +29,6 @@ class AlreadyUp(CallflowError):
     """Another local stack runs in the same data directory."""
 
     def __init__(self, data_dir: Path) -> None:
-        self.data_dir = data_dir
         super().__init__(
             f"a local stack runs in {data_dir} already: talk to it with `callflow call`, end it "
             "with Ctrl-C where it was started, or choose another place with --data-dir"
@@ -40,8 +39,6 @@ class NoDataDir(CallflowError):
     """The data directory cannot be made, or not be written to."""
 
     def __init__(self, data_dir: Path, reason: str) -> None:
-        self.data_dir = data_dir
-        self.reason = reason
         super().__init__(
             f"the data directory {data_dir} cannot be used: {reason}; choose another place with "
             "--data-dir or CALLFLOW_DATA_DIR"
@@ -115,8 +112,9 @@ def read_url(data_dir: Path) -> str | None:
 
 
 @contextmanager
-def announced(data_dir: Path) -> Iterator[Announcement]:
-    """Be the one local stack in `data_dir`; the word that was left is taken away in the end.
+def announced(data_dir: Path) -> Iterator[Callable[[str], None]]:
+    """Be the one local stack in `data_dir`. Yields what writes the server's URL, for its owner
+    alone, where `read_url` finds it; the file goes in the end.
 
     Raises AlreadyUp and NoDataDir.
     """
@@ -127,21 +125,14 @@ def announced(data_dir: Path) -> Iterator[Announcement]:
     except OSError as error:
         raise NoDataDir(data_dir, error.strerror or str(error)) from error
     try:
-        yield Announcement(fd)
+        yield lambda url: _write(fd, url)
     finally:
         path.unlink(missing_ok=True)
         os.close(fd)
 
 
-class Announcement:
-    """The locked file in which others will look."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def write(self, url: str) -> None:
-        """Say where the server is, to those who may read the file: its owner alone."""
-        os.pwrite(self._fd, f"{url}\n".encode(), 0)
+def _write(fd: int, url: str) -> None:
+    os.pwrite(fd, f"{url}\n".encode(), 0)
 
 
 def _own(path: Path) -> int:

@@ -64,12 +64,12 @@ def up(
     bootstrap.library()  # Here a bad procedure is one sentence; in the workers, one in each log.
     size = local_stack.Size(workers, slots, str(pool))
     with _catch_signals() as ended, ExitStack() as running:
-        announcement = running.enter_context(deployment.announced(here))
+        announce = running.enter_context(deployment.announced(here))
         port = None if no_flower else local_stack.flower_port(flower_port)
         answers_on = None if no_web else local_stack.web_port(web_port)
         line = None if answers_on is None else plan_phone(bootstrap.settings(), answers_on)
         stack = local_stack.SupervisedStack(here, size, ended, running)
-        announcement.write(stack.start_server())
+        announce(stack.start_server())
         stack.start_processes(port, line)
         _print_parts(stack)
         _supervise(stack, ended)

@@ -69,28 +69,21 @@ _TOLD_BY_NAME: Final = ("asked", "not_understood")
 """Reasons that people are told in words of their own when they are rung."""
 
 
-class SentenceCheck(Protocol):
-    """Says which rule forbids that a sentence is spoken in a call."""
-
-    def __call__(self, sentence: str, record: CallRecord) -> str | None:
-        """Return the rule's name (a word for the journal), or None when it may be spoken."""
-        ...
+SentenceCheck = Callable[[str, CallRecord], str | None]
+"""The name of the rule (a word for the journal) that forbids a sentence in a call, or None."""
 
 
 class Breaker(Protocol):
     """Knows which models are being left alone; all workers share it."""
 
     def may_ask(self, model: str, attempt: str) -> bool:
-        """Whether this attempt may go ahead."""
-        ...
+        """Return whether this attempt may go ahead."""
 
     def succeeded(self, model: str, attempt: str) -> None:
-        """It answered."""
-        ...
+        """The model answered."""
 
     def failed(self, model: str, attempt: str, *, barred: bool = False) -> bool:
         """It did not; `barred`: nor will it next time."""
-        ...
 
 
 class ModelResponder:
@@ -193,7 +186,7 @@ class ModelResponder:
     ) -> Iterator[Piece]:
         """Speak what the model writes, sentence by sentence, until its reply is whole, full or
         caught. Raises ModelError."""
-        reply.begin()
+        reply.any_words = False
         left_s = _left_s(deadline)
         first_s = min(self._first_token_s, left_s)
         try:
@@ -235,9 +228,7 @@ def _may_help(error: ModelError, left_s: float) -> bool:
 class ReplyBuilder:
     """The reply to the owed turn of one record, in the making."""
 
-    def __init__(
-        self, record: CallRecord, prompt: Prompt, check: Callable[[str, CallRecord], str | None]
-    ) -> None:
+    def __init__(self, record: CallRecord, prompt: Prompt, check: SentenceCheck) -> None:
         self.record = record
         self.prompt = prompt
         self.plan = plan_reply(record)
@@ -248,7 +239,7 @@ class ReplyBuilder:
         read."""
         self.caught = False
         self.any_words = False
-        """The model has tried to say something since `begin`."""
+        """The model that is asked now has tried to say something."""
         self._check = check
         self._sentences = approved(record)
         self._questions = next_questions(record)
@@ -268,10 +259,6 @@ class ReplyBuilder:
         """Who is speaking, where the caller does not know it yet."""
         for piece in self.spoken.greeting(self.plan, self.record.language):
             yield Piece(piece)
-
-    def begin(self) -> None:
-        """A model is asked."""
-        self.any_words = False
 
     def take(self, part: ReplyPart) -> Iterator[Piece]:
         """Act on one part of a reply, and yield what is spoken of it. Raises Nonsense."""

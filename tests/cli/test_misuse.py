@@ -110,9 +110,9 @@ def test_a_data_directory_that_cannot_be_used_is_named(cli: Cli) -> None:
 
 def test_the_address_of_a_local_stack_is_its_owners_secret_and_ends_with_it(cli: Cli) -> None:
     data = cli.home / "data"
-    with deployment.announced(data) as announcement:
+    with deployment.announced(data) as announce:
         assert deployment.read_url(data) is None
-        announcement.write("redis://127.0.0.1:1/0")
+        announce("redis://127.0.0.1:1/0")
         assert deployment.read_url(data) == "redis://127.0.0.1:1/0"
         assert stat.S_IMODE((data / "url").stat().st_mode) == 0o600
         with pytest.raises(deployment.AlreadyUp):
@@ -128,8 +128,8 @@ def test_the_address_that_a_killed_stack_left_is_stale(cli: Cli) -> None:
     (data / "url").write_text("redis://127.0.0.1:1/0\n")
     assert deployment.read_url(data) is None
     cli.run("calls", "ls").failed_with("no local stack is running here")
-    with deployment.announced(data) as announcement:
-        announcement.write("redis://h:1/0")
+    with deployment.announced(data) as announce:
+        announce("redis://h:1/0")
         assert (data / "url").read_text() == "redis://h:1/0\n"
 
 

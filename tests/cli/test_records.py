@@ -236,7 +236,7 @@ def test_the_lifts_of_a_local_stack_are_those_that_it_has(
     stack = LocalPhone(1, "http://127.0.0.1:1", None, None, None, env)
     data = cli.home / "data"
     with deployment.announced(data) as word, published(stack, data):
-        word.write(redis_url)
+        word(redis_url)
         ran = cli.run("records", "tests", "--json")
         assert [one["site"] for one in ran.json["lifts"]] == ["tower-2", "tower-1"]
         assert "tower-2" in examined(cli, redis_url)["test calls"]["sentence"]
