@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -23,6 +24,10 @@ def main() -> None:
     from callflow import logs
     from callflow.cli import app
 
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell has its background jobs ignore Ctrl-C (`callflow up &`, CI), and all that they
+        # start: whoever sends it to us all the same wants us to end.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             # Closed by whoever started us: nobody listens, and the call goes on all the same.
