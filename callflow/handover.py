@@ -21,8 +21,8 @@ from callflow.call import ladder
 from callflow.call.deadline import Escalation, escalation
 from callflow.call.record import Alert
 from callflow.call.state import CallState
-from callflow.celery import wake, wake_ring
 from callflow.errors import UnknownCall
+from callflow.messages import wake, wake_ring
 from callflow.sites.directory import Sites
 from callflow.sites.site import Human, Site
 from callflow.store.calls import CallStore

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from callflow.call.limits import LIMIT
-from callflow.celery import Wake, wake, wake_ring
 from callflow.handover import hand_to_human
 from callflow.language.danger import dangers
+from callflow.messages import Wake, wake, wake_ring
 from callflow.store.calls import CallStore
 from callflow.store.result import Result, UtteranceStored
 

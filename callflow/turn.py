@@ -18,10 +18,10 @@ from callflow import logs, tracing
 from callflow.call.deadline import Escalation, escalation
 from callflow.call.facts import merged
 from callflow.call.record import CallRecord
-from callflow.celery import wake, wake_ring
 from callflow.errors import CallflowError, LeaseLost
 from callflow.handover import POISON, hand_on, hand_to_human
 from callflow.heartbeat import DEADLINE, DRAINED, Heartbeat, LeaseGuard
+from callflow.messages import wake, wake_ring
 from callflow.responder import Piece, Responder
 from callflow.store.calls import CallStore
 from callflow.store.result import Claimed, Lease, Result

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 
 from callflow import logs, tracing
 from callflow.call.deadline import Escalation
-from callflow.celery import any_waits, discard, next_turns, wake, wake_ring
 from callflow.handover import hand_on
+from callflow.messages import any_waits, discard, next_turns, wake, wake_ring
 from callflow.store.calls import CallStore
 from callflow.store.leases import Findings, Leases, Suspect
 from callflow.store.result import Result

@@ -33,10 +33,11 @@ from celery.worker.consumer import Consumer as CeleryConsumer
 from kombu.common import ignore_errors
 
 from callflow import bootstrap, logs, tracing
-from callflow.celery import TURNS, app, discard_sweeps
+from callflow.celery import TURNS, app
 from callflow.errors import CallflowError
 from callflow.heartbeat import STUCK_AFTER_S, STUCK_STATUS
-from callflow.vitals import Pulse
+from callflow.messages import discard_sweeps
+from callflow.worker_reporter import WorkerReporter
 
 LOOK_EVERY_S = 0.25
 
@@ -86,7 +87,7 @@ def _archive_if_missed(by: str) -> None:
         archivist.start_if_missed(by)
 
 
-app.steps["consumer"].update((Understudy, Pulse))
+app.steps["consumer"].update((Understudy, WorkerReporter))
 
 
 class Consumer(CeleryConsumer):

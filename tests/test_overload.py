@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from callflow.call.record import CallRecord
 from callflow.call.urgency import Urgency
-from callflow.celery import CALLS, TAKEOVER, TESTS, TURNS, URGENT, app, wake, wake_ring
+from callflow.celery import CALLS, TAKEOVER, TESTS, TURNS, URGENT, app
+from callflow.messages import wake, wake_ring
 from callflow.responder import Piece
 from callflow.store.result import Claimed, Result
 from tests.parts import SID, TIMING, Parts
@@ -206,7 +207,7 @@ def test_whatever_the_order_nobody_is_served_before_a_graver_kind(
     place = {URGENT: 0, TURNS: 1, TESTS: 2}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("callflow.celery._send", lambda _, sid, queue: sent.append((queue, sid)))
+        patch.setattr("callflow.messages._send", lambda _, sid, queue: sent.append((queue, sid)))
         for number, urgency in enumerate(urgencies):
             wake(_sid(number), urgency=urgency)
 

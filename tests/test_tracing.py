@@ -14,8 +14,9 @@ import pytest
 
 from callflow import tracing
 from callflow.call.record import CallRecord
-from callflow.celery import TAKEOVER, TURNS, wake
+from callflow.celery import TAKEOVER, TURNS
 from callflow.errors import SettingsError
+from callflow.messages import wake
 from callflow.responder import Piece
 from callflow.settings import load
 from tests.exchange import RELAY, Exchange, open_exchange

@@ -14,10 +14,11 @@ import pytest
 import redis
 from kombu.exceptions import OperationalError
 
-from callflow.celery import TAKEOVER, TURNS, Wake, app, use_broker, wake
+from callflow.celery import TAKEOVER, TURNS, app, use_broker
 from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.lab.stack import free_port
+from callflow.messages import Wake, wake
 from callflow.transport import BrokerDemoted, Connection, SentinelTransport, Transport
 from tests.parts import SID
 from tests.waiting import wait_until

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from callflow.celery import CALLS, WATCHDOG, discard_sweeps, use_broker, wake
+from callflow.celery import CALLS, WATCHDOG, use_broker
 from callflow.heartbeat import STUCK_STATUS
 from callflow.lab.embedded_server import EmbeddedServer
+from callflow.messages import discard_sweeps, wake
 from tests.parts import Parts
 
 ROOT = Path(__file__).parents[1]

@@ -26,9 +26,9 @@ from callflow.call.facts import HUMAN_FACTS, parsed
 from callflow.call.record import CallRecord
 from callflow.call.role import Permission
 from callflow.call.urgency import Urgency
-from callflow.celery import wake
 from callflow.errors import CallEnded, CallflowError, InvalidCallSid, StoreError, UnknownCall
 from callflow.handover import Ringing
+from callflow.messages import wake
 from callflow.responder.scripted import approved
 from callflow.store.calls import CallStore
 from callflow.store.reader import CallReader

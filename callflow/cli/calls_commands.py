@@ -182,7 +182,7 @@ def set_urgency(
 ) -> None:
     """Say how urgent a call is: it stands until something graver is heard in it."""
     from callflow import bootstrap
-    from callflow.celery import wake
+    from callflow.messages import wake
 
     deployment.need()
     done, owed = bootstrap.store().staff.set_urgency(

@@ -21,10 +21,11 @@ from callflow.call.deadline import Timing
 from callflow.call.history import JournalEntry
 from callflow.call.state import CallState
 from callflow.call.words import waiting_since, word
-from callflow.celery import CALLS, waiting
+from callflow.celery import CALLS
 from callflow.health.deployment_checks import UNDERSTUDY
 from callflow.health.worker_checks import Workforce
 from callflow.health.worker_reports import ReportStore, WorkerReports
+from callflow.messages import waiting
 from callflow.metrics.catalogue import (
     BY_NAME,
     METRICS,

@@ -34,11 +34,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from callflow.call.deadline import Timing
-from callflow.celery import waiting
 from callflow.errors import StoreError
 from callflow.health.check import Check, Severity
 from callflow.health.deployment_checks import LOOK_AGAIN_S, DeploymentChecks
 from callflow.health.server_checks import explain_refusal
+from callflow.messages import waiting
 from callflow.redis.scripts import Scripts
 from callflow.web.desk import Desk
 

@@ -15,8 +15,9 @@ import pytest
 from kombu.transport import virtual
 
 from callflow.call.record import CallRecord
-from callflow.celery import CALLS, TAKEOVER, TURNS, app, wake
+from callflow.celery import CALLS, TAKEOVER, TURNS, app
 from callflow.lab.stack import StackProcess
+from callflow.messages import wake
 from callflow.responder import Piece
 from callflow.turn import TurnOutcome
 from tests.parts import SID, Parts

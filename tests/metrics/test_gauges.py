@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from callflow.celery import TURNS, WATCHDOG, use_broker, wake
+from callflow.celery import TURNS, WATCHDOG, use_broker
 from callflow.health.deployment_checks import UNDERSTUDY
 from callflow.health.worker_reports import Phase, ReportStore, WorkerReport, WorkerReports
+from callflow.messages import wake
 from callflow.metrics.collector import (
     STALE_S,
     MetricsCollector,

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
+import socketserver
+import ssl
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kombu.connection import Connection
@@ -111,3 +116,38 @@ def _one_turn(url: str) -> None:
         asyncio.run(story())
         assert len(parts.snapshots.active()) == 12
         parts.close()
+
+
+class _Answers(socketserver.StreamRequestHandler):
+    """Says PONG to whatever it is asked, and nothing before."""
+
+    def handle(self) -> None:
+        for line in self.rfile:
+            if line == b"PING\r\n":
+                self.wfile.write(b"+PONG\r\n")
+
+
+class _TlsServer(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    context: ssl.SSLContext
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        plain, address = super().get_request()
+        return self.context.wrap_socket(plain, server_side=True), address
+
+
+def test_session_tickets_are_no_answer_where_nothing_is_said_at_first(certificate: Path) -> None:
+    """redis/redis-py#1197, celery/celery#5371: without a password and in database 0 one new client
+    in five could not connect, since TLS 1.3 sends tickets of its own accord."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    with _TlsServer(("127.0.0.1", 0), _Answers) as server:
+        server.context = context
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"rediss://127.0.0.1:{server.server_address[1]}/0"
+        for _ in range(40):
+            with connect(f"{url}?ssl_ca_certs={certificate / 'cert.pem'}") as client:
+                assert client.ping()
+        server.shutdown()

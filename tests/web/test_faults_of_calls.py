@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from callflow import celery
+from callflow import messages
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
 from callflow.celery import CALLS
@@ -67,13 +67,13 @@ def test_fault_33_every_message_carries_the_call_that_it_is_about(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[tuple[str, str]] = []
-    send = celery._send
+    send = messages._send
 
-    def noted(task: str, call_sid: str, queue: str) -> celery.Wake:
+    def noted(task: str, call_sid: str, queue: str) -> messages.Wake:
         sent.append((task, call_sid))
         return send(task, call_sid, queue)
 
-    monkeypatch.setattr(celery, "_send", noted)
+    monkeypatch.setattr(messages, "_send", noted)
     parts.intake.open(SID, alert="assist")
     parts.intake.hear(SID, 1, "there is smoke", wants_human="asked")
     parts.intake.hear(SID, 2, "there is fire")

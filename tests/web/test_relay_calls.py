@@ -10,7 +10,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from callflow.call.record import CallRecord
-from callflow.celery import wake
+from callflow.messages import wake
 from callflow.responder import Piece
 from callflow.store.result import Claimed
 from tests.exchange import PUBLIC, RELAY, Exchange, Line

@@ -1,4 +1,4 @@
-"""How a worker's parent process is, said by itself from the loop that takes its messages.
+"""Reports once a second how a worker's parent process is, from the loop that takes its messages.
 
 A parent whose loop is wedged or frozen, or that looks for its broker, cannot say that it is well;
 one whose children are dead, or that consumes nothing any more, says so without knowing it. What
@@ -25,7 +25,7 @@ from callflow.health.worker_reports import Phase, ReportStore, WorkerReport
 from callflow.heartbeat import worker_name
 from callflow.redis.scripts import Scripts
 
-SAY_EVERY_S = 1.0
+REPORT_EVERY_S = 1.0
 
 STARTING_PATIENCE_MS = 600_000
 """Until it is connected a worker loads procedures, starts its children and waits for its broker;
@@ -41,28 +41,28 @@ WORKING_PATIENCE_MS = 5_000
 LOST_WITHIN_S = 60.0
 
 
-class Pulse(StartStopStep):  # type: ignore[misc]
-    """Says once a second how this worker is, for as long as it is connected to its broker."""
+class WorkerReporter(StartStopStep):  # type: ignore[misc]
+    """Reports for as long as the worker is connected to its broker."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 
     def __init__(self, consumer: Any, **kwargs: Any) -> None:
         super().__init__(consumer, **kwargs)
-        self.parent = Parent(consumer)
-        self._vitals = ReportStore(Scripts(bootstrap.client()))
+        self.parent = ParentProcess(consumer)
+        self._reports = ReportStore(Scripts(bootstrap.client()))
         self._timer: Any = None
-        consumer.on_task_message.add(self.parent.took)
+        consumer.on_task_message.add(self.parent.count)
         atexit.register(self._leave, os.getpid())
         # No worker stays away because this could not be said: without it its children are
-        # complained of, until it speaks.
+        # complained of, until it reports.
         with suppress(StoreError):
-            self._vitals.save(self.parent.signs(Phase.STARTING))
+            self._reports.save(self.parent.report(Phase.STARTING))
 
     def start(self, consumer: Any) -> None:
-        """Begin to speak: the worker is connected, for the first time or again."""
+        """Begin to report: the worker is connected, for the first time or again."""
         # By the timer at once, too: what is raised here ends the worker, and there it is logged.
-        consumer.timer.call_after(0, self._beat, (consumer,))
-        self._timer = consumer.timer.call_repeatedly(SAY_EVERY_S, self._beat, (consumer,))
+        consumer.timer.call_after(0, self._report_soon, (consumer,))
+        self._timer = consumer.timer.call_repeatedly(REPORT_EVERY_S, self._report_soon, (consumer,))
 
     def stop(self, consumer: Any) -> None:
         """Fall silent: the broker is gone. Or say that this worker takes no more and ends."""
@@ -70,26 +70,26 @@ class Pulse(StartStopStep):  # type: ignore[misc]
         if timer is not None:
             timer.cancel()
         if consumer.blueprint.state != RUN:
-            self._vitals.save(self.parent.signs(Phase.DRAINING))
+            self._reports.save(self.parent.report(Phase.DRAINING))
 
-    def _beat(self, consumer: Any) -> None:
+    def _report_soon(self, consumer: Any) -> None:
         if consumer.hub is None:
             # Where timers run beside the loop that takes the messages: at its next round.
-            consumer.call_soon(self._say)
+            consumer.call_soon(self._report)
         else:
-            self._say()
+            self._report()
 
-    def _say(self) -> None:
-        self._vitals.save(self.parent.signs(Phase.WORKING))
+    def _report(self) -> None:
+        self._reports.save(self.parent.report(Phase.WORKING))
 
     def _leave(self, pid: int) -> None:
         if os.getpid() == pid:
             # Not said, it is remembered for a minute as one that fell silent.
             with suppress(StoreError):
-                self._vitals.forget(self.parent.node)
+                self._reports.forget(self.parent.node)
 
 
-class Parent:
+class ParentProcess:
     """What the parent process of one worker can tell of itself. Times are monotonic, s."""
 
     def __init__(self, consumer: Any) -> None:
@@ -105,12 +105,12 @@ class Parent:
         self._pids: frozenset[int] = frozenset()
         self._lost: deque[float] = deque()
 
-    def took(self, _request: Any) -> None:
+    def count(self, _request: Any) -> None:
         """Count a message that was taken."""
         self._taken += 1
         self._took_at = time.monotonic()
 
-    def signs(self, phase: Phase) -> WorkerReport:
+    def report(self, phase: Phase) -> WorkerReport:
         """How it is at this moment."""
         now = time.monotonic()
         pool = self._consumer.pool

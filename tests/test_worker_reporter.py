@@ -17,7 +17,7 @@ from celery.bootsteps import CLOSE, RUN
 from celery.worker import state
 from kombu.asynchronous.timer import Timer
 
-from callflow import bootstrap, vitals
+from callflow import bootstrap, worker_reporter
 from callflow.health.worker_reports import (
     REMEMBERED_MS,
     REPORTS_KEY,
@@ -31,7 +31,7 @@ from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
-from callflow.vitals import Pulse
+from callflow.worker_reporter import WorkerReporter
 from tests.waiting import wait_until
 
 WELL = WorkerReport("w1@a", slots=2, children=2, queues=("turns",), version="1.0")
@@ -48,17 +48,17 @@ def nodes(roll: WorkerReports) -> list[str]:
 
 
 def test_what_was_said_last_can_be_read(each_server: EmbeddedServer) -> None:
-    vitals = ReportStore(Scripts(connect(each_server.url)))
-    vitals.save(WELL, now_ms=AT)
-    vitals.save(replace(WELL, busy=1), now_ms=AT + 1_000)
-    vitals.save(replace(WELL, node="w2@b"), now_ms=AT + 1_000)
-    roll = vitals.read(now_ms=AT + 1_500)
+    reports = ReportStore(Scripts(connect(each_server.url)))
+    reports.save(WELL, now_ms=AT)
+    reports.save(replace(WELL, busy=1), now_ms=AT + 1_000)
+    reports.save(replace(WELL, node="w2@b"), now_ms=AT + 1_000)
+    roll = reports.read(now_ms=AT + 1_500)
     assert roll == WorkerReports(
         AT + 1_500,
         (replace(WELL, busy=1, at=AT + 1_000), replace(WELL, node="w2@b", at=AT + 1_000)),
     )
-    assert vitals.read("w2@b", now_ms=AT + 1_500).reports == roll.reports[1:]
-    assert vitals.read("w3@c").reports == ()
+    assert reports.read("w2@b", now_ms=AT + 1_500).reports == roll.reports[1:]
+    assert reports.read("w3@c").reports == ()
 
 
 def test_a_silence_is_told_from_a_pause(said: ReportStore) -> None:
@@ -137,7 +137,7 @@ class Consumer(SimpleNamespace):
 def consumer(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Consumer]:
     monkeypatch.setenv("CALLFLOW_REDIS_URL", redis_url)
     monkeypatch.setenv("CALLFLOW_TURN_DEADLINE_S", "6")
-    monkeypatch.setattr(vitals, "SAY_EVERY_S", 0.05)
+    monkeypatch.setattr(worker_reporter, "REPORT_EVERY_S", 0.05)
     bootstrap.forget()
     yield Consumer()
     bootstrap.forget()
@@ -151,31 +151,31 @@ def only(said: ReportStore) -> WorkerReport:
 def test_a_worker_says_how_it_is_from_its_start_to_its_end(
     said: ReportStore, consumer: Consumer
 ) -> None:
-    pulse = Pulse(consumer)
+    reporter = WorkerReporter(consumer)
     starting = only(said)
     assert (starting.node, starting.phase, starting.slots) == ("w1@test_host", "starting", 4)
     consumer.connect("takeover", "turns")
-    pulse.start(consumer)
+    reporter.start(consumer)
     consumer.run_timers()
     working = only(said)
     assert (working.phase, working.queues) == ("working", ("takeover", "turns"))
     assert (working.children, working.turn_ms) == (4, 6_000)
     consumer.blueprint.state = CLOSE
-    pulse.stop(consumer)
+    reporter.stop(consumer)
     draining = only(said)
     assert draining.phase == "draining"
     assert draining.patience_ms >= 120_000
-    pulse._leave(os.getpid() + 1)
+    reporter._leave(os.getpid() + 1)
     assert only(said) == draining, "a forked child has said good-bye for its parent"
-    pulse._leave(os.getpid())
+    reporter._leave(os.getpid())
     assert said.read().reports == ()
 
 
 def test_it_speaks_again_and_again_while_its_loop_turns_and_only_then(
     said: ReportStore, consumer: Consumer
 ) -> None:
-    pulse = Pulse(consumer)
-    pulse.start(consumer)
+    reporter = WorkerReporter(consumer)
+    reporter.start(consumer)
     consumer.run_timers()
     first = only(said).at
 
@@ -184,7 +184,7 @@ def test_it_speaks_again_and_again_while_its_loop_turns_and_only_then(
         return only(said).at > first
 
     wait_until(later, "it never spoke again")
-    pulse.stop(consumer)  # The broker is gone: the worker is not told to end.
+    reporter.stop(consumer)  # The broker is gone: the worker is not told to end.
     last = only(said)
     assert last.phase == "working"
     assert all(one.entry.canceled for one in consumer.timer.queue)
@@ -194,31 +194,31 @@ def test_where_timers_run_beside_the_loop_it_waits_for_its_next_round(
     said: ReportStore, consumer: Consumer
 ) -> None:
     consumer.hub = None
-    pulse = Pulse(consumer)
-    pulse.start(consumer)
+    reporter = WorkerReporter(consumer)
+    reporter.start(consumer)
     consumer.run_timers()
     assert only(said).phase == "starting"
     consumer.soon.pop()()
     assert only(said).phase == "working"
-    pulse.stop(consumer)
+    reporter.stop(consumer)
 
 
 def test_it_counts_what_it_takes_and_has_in_hand(
     consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parent = Pulse(consumer).parent
+    parent = WorkerReporter(consumer).parent
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     request = Request("task-1")
     (took,) = consumer.on_task_message
     took(request)
     state.reserved_requests.add(request)
-    assert (parent.signs(Phase.WORKING).busy, parent.signs(Phase.WORKING).oldest_ms) == (1, 0)
+    assert (parent.report(Phase.WORKING).busy, parent.report(Phase.WORKING).oldest_ms) == (1, 0)
     now[0] += 3
-    found = parent.signs(Phase.WORKING)
+    found = parent.report(Phase.WORKING)
     assert (found.taken, found.idle_ms, found.oldest_ms, found.free) == (1, 3_000, 3_000, 3)
     state.reserved_requests.discard(request)
-    found = parent.signs(Phase.WORKING)
+    found = parent.report(Phase.WORKING)
     assert (found.taken, found.busy, found.oldest_ms, found.free) == (1, 0, 0, 4)
 
 
@@ -235,9 +235,9 @@ def test_a_worker_starts_and_works_while_the_store_is_away(
     monkeypatch.setenv("CALLFLOW_REDIS_URL", own_server.url)
     bootstrap.forget()
     own_server.kill()
-    pulse = Pulse(consumer)
-    pulse.start(consumer)
-    pulse._leave(os.getpid())
+    reporter = WorkerReporter(consumer)
+    reporter.start(consumer)
+    reporter._leave(os.getpid())
 
 
 class TaskPool(SimpleNamespace):
@@ -262,12 +262,12 @@ def test_only_children_that_live_and_have_come_up_are_ready(
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     consumer.pool = TaskPool(limit=3, num_processes=3, _pool=None)
-    parent = Pulse(consumer).parent
+    parent = WorkerReporter(consumer).parent
 
     def signs(inner: Any) -> WorkerReport:
         consumer.pool._pool = inner
         now[0] += 2
-        return parent.signs(Phase.WORKING)
+        return parent.report(Phase.WORKING)
 
     assert signs(processes(1, 2, 3)).children == 3
     fewer = signs(processes(1, 2, 3, dead=(2,), up=(1, 2)))

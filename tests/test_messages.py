@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from callflow.celery import RUN_TURN, TAKEOVER, TURNS, Wake, app, use_broker, wake
+from callflow.celery import RUN_TURN, TAKEOVER, TURNS, app, use_broker
 from callflow.lab.embedded_server import EmbeddedServer
+from callflow.messages import Wake, wake
 from callflow.redis.client import connect
 from tests.parts import SID, Parts
 
