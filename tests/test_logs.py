@@ -21,8 +21,8 @@ from callflow.call.record import CallRecord
 from callflow.errors import StoreUnavailable
 from callflow.responder import Piece
 from callflow.transport import BrokerDemoted
-from callflow.web import hook
-from callflow.web.desk import Desk
+from callflow.web.executor import StoreExecutor
+from callflow.web.webhook import VoiceRequest, logged_and_traced
 from tests.parts import SID, Parts
 
 log = logging.getLogger("callflow.test")
@@ -121,9 +121,10 @@ def test_a_turn_tells_which_it_is(parts: Parts, lines: io.StringIO) -> None:
 
 
 def test_a_webhook_tells_of_which_call_and_turn_it_is(lines: io.StringIO) -> None:
-    with hook.told("/voice/wait", hook.Hook({"CallSid": SID}, {"n": "3", "s": "private"})):
+    wait = VoiceRequest({"CallSid": SID}, {"n": "3", "s": "private"})
+    with logged_and_traced("/voice/wait", wait):
         log.warning("slow")
-    with hook.told("/voice/status", hook.Hook({"CallSid": SID}, {})):
+    with logged_and_traced("/voice/status", VoiceRequest({"CallSid": SID}, {})):
         log.warning("over")
     waits, status = _read(lines)
     assert (waits["call_sid"], waits["turn"]) == (SID, 3)
@@ -136,10 +137,10 @@ def test_a_question_that_a_web_process_asks_in_a_thread_is_about_the_same_call(
     lines: io.StringIO,
 ) -> None:
     async def ask() -> None:
-        desk = Desk("here")
+        executor = StoreExecutor("here")
         with logs.bound(call_sid=SID):
-            await desk.ask(log.warning, "asked")
-        desk.close()
+            await executor.run(log.warning, "asked")
+        executor.close()
 
     asyncio.run(ask())
     (line,) = [each for each in _read(lines) if each["message"] == "asked"]

@@ -39,7 +39,7 @@ def web(
     humans also CALLFLOW_TWILIO_ACCOUNT_SID.
     """
     try:
-        from callflow.web import serve
+        from callflow.web import app
     except ModuleNotFoundError as error:
         raise WebMissing(
             f"the web process needs {error.name}: pip install 'callflow[web]'"
@@ -50,12 +50,12 @@ def web(
     known = bootstrap.settings()
     logs.configure(known.log_format, known.log_level or log_level)
     deployment.need()
-    serve.check(bootstrap.settings(), host)
+    app.check_settings(bootstrap.settings(), host)
     if known.unsigned:
-        terminal.note(serve.UNSIGNED)
+        terminal.note(app.UNSIGNED)
     if bootstrap.telephone() is None:
         terminal.note("no CALLFLOW_TWILIO_ACCOUNT_SID: nobody can be rung, whatever happens")
     # Reads its lists, before anybody can speak: it takes a third of a second of a processor, and
     # four callers at once would each wait for all of four readings.
     dangers("", "")
-    serve.serve(host, port)
+    app.serve(host, port)

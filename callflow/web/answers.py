@@ -1,23 +1,151 @@
-"""What the carrier is told to do next: a few shapes of TwiML, each a whole answer."""
+"""Words the answers to the carrier, and the addresses in them that it asks next.
+
+Nothing of a call is kept here: everything that a later request must know is in its address, so the
+next one may reach any web process. The carrier signs the whole address, so nobody else can have
+written what is in it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
+from callflow.call.language_tag import same_language
+from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from callflow.responder.phrases import generic, greeting
 from callflow.responder.sentences import joined
 from callflow.sites.site import Site
 from callflow.twilio.twiml import Twiml
-from callflow.web.addresses import Addresses, Flight, Saying
+from callflow.twilio.urls import callback_url, socket_url
+from callflow.web.webhook import CallerInput, VoiceRequest, parse_number
 
 FAILED_SOCKETS = 2
 """After so many sockets in a row that failed the call goes on by webhooks."""
 
-
 MOST_SPOKEN_BYTES = 50_000
 """Of XML in one answer: the carrier takes 64 kB, and a quarter of an hour of speech is more than
 anybody hears to its end. The record keeps the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """`base`: where the carrier reaches us, without a slash at its end. `heard`: phrases of people
+    that the caller has heard once one of these addresses is asked, by their ids."""
+
+    base: str
+    heard: tuple[str, ...] = ()
+
+    def to(self, path: str, **query: str | int | None) -> str:
+        """An address of ours; values that are None are left out.
+
+        How long the carrier waits and how often it asks again is in the part behind the `#`, which
+        it takes off before it signs.
+        """
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        if self.heard:
+            given["p"] = ".".join(self.heard)
+        return callback_url(self.base, path, given)
+
+    def turn(self, turn: int) -> str:
+        """Where what the caller says in `turn` goes."""
+        return self.to("/voice/turn", n=turn)
+
+    def wait(self, turn: int, phrases: int, unstored: UnstoredInput | None = None) -> str:
+        """Where the caller goes on waiting for the reply to `turn` after so many phrases."""
+        return self.to("/voice/wait", n=turn, k=phrases, **_query_of(unstored))
+
+    def transfer_ended(
+        self,
+        turn: int,
+        contact: int | None = None,
+        unstored: UnstoredInput | None = None,
+        why: str | None = None,
+    ) -> str:
+        """Where the caller comes when the human is gone; `contact`: which of the site's humans
+        was rung without the store,
+        `why`: the reason for it."""
+        return self.to(
+            "/voice/transfer-ended", n=turn, rung=contact, why=why, **_query_of(unstored)
+        )
+
+    def relay_ended(self, failures: int, reply: OpeningReply | None) -> str:
+        """Where the caller comes when the socket is gone, which has failed so often in a row.
+
+        `reply`: what it was to begin with, in case that it never did.
+        """
+        begun = {} if reply is None else reply.query
+        return self.to("/voice/relay-ended", k=failures, **begun)
+
+    @property
+    def relay(self) -> str:
+        """The socket."""
+        return socket_url(self.base, "/voice/relay")
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningReply:
+    """The reply to `turn`, from the letter `since` on, is said as the first thing on a socket.
+
+    `after`: when a socket was last sent anything, ms; one that has begun since is another one.
+    """
+
+    turn: int
+    since: int = 0
+    after: int = 0
+
+    @classmethod
+    def of(cls, request: VoiceRequest) -> OpeningReply | None:
+        """What the socket of this request was to begin with."""
+        if "g" not in request.query:
+            return None
+        after = parse_number(request.query.get("a", "")) or 0
+        return cls(request.number("g"), request.number("h", 0), after)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The same for the socket itself: they come back in its first frame."""
+        return {"saying": str(self.turn), "since": str(self.since)}
+
+    @property
+    def query(self) -> dict[str, str | int | None]:
+        """The same as a part of an address."""
+        return {"g": self.turn, "h": self.since, "a": self.after}
+
+
+@dataclass(frozen=True, slots=True)
+class UnstoredInput:
+    """What the caller said while the server could not be reached: it rides in the address, so that
+    no process holds it. `since_ms`: when the outage was met, ms since 1970."""
+
+    said: CallerInput
+    since_ms: int
+
+    @property
+    def handoff(self) -> dict[str, str]:
+        """The same for a relay session that ends: the carrier gives it back to its action."""
+        given = {"since": str(self.since_ms), "u": self.said.text, "d": self.said.digits or ""}
+        return given | {"c": "1" if self.said.understood else "0"}
+
+    @classmethod
+    def of(cls, request: VoiceRequest) -> UnstoredInput | None:
+        """What rides in the address of this request, if anything does."""
+        if "since" not in request.query:
+            return None
+        since = request.query["since"]
+        said = CallerInput(
+            request.query.get("u", "")[:MAX_UTTERANCE_CHARS],
+            request.query.get("d") or None,
+            request.query.get("c") != "0",
+        )
+        return cls(said, parse_number(since) or 0)
+
+
+def _query_of(unstored: UnstoredInput | None) -> dict[str, str | int | None]:
+    if unstored is None:
+        return {}
+    said = unstored.said
+    understood = None if said.understood else 0
+    return {"since": unstored.since_ms, "u": said.text or None, "d": said.digits, "c": understood}
 
 
 def _fitting(text: str) -> str:
@@ -26,9 +154,9 @@ def _fitting(text: str) -> str:
     return text if size <= MOST_SPOKEN_BYTES else text[: len(text) * MOST_SPOKEN_BYTES // size]
 
 
-def _parameters(text: str, saying: Saying | None) -> dict[str, str]:
+def _parameters(text: str, reply: OpeningReply | None) -> dict[str, str]:
     """What a socket is told of what it begins with."""
-    begun = {} if saying is None else saying.parameters
+    begun = {} if reply is None else reply.parameters
     return begun | ({"letters": str(len(text))} if text else {})
 
 
@@ -53,28 +181,30 @@ class Answers:
         return greeting(self.language, alerting)
 
     def listen(
-        self, turn: int, text: str, *, failures: int = 0, saying: Saying | None = None
+        self, turn: int, text: str, *, failures: int = 0, reply: OpeningReply | None = None
     ) -> Twiml:
         """Say `text` (which may be empty) and hear what the caller says in `turn`.
 
-        `failures`: sockets in a row that failed; `saying`: the reply that `text` ends with.
+        `failures`: sockets in a row that failed; `reply`: the reply that `text` ends with.
         """
         twiml, text = Twiml(self.language), _fitting(text)
         if self.voice == "relay" and failures < FAILED_SOCKETS:
             return twiml.relay(
                 self.addresses.relay,
-                action=self.addresses.relay_ended(failures, saying),
+                action=self.addresses.relay_ended(failures, reply),
                 greeting=text or None,
-                parameters=_parameters(text, saying),
+                parameters=_parameters(text, reply),
             )
         return twiml.gather(text, action=self.addresses.turn(turn)).redirect(
             self.addresses.turn(turn)
         )
 
-    def hold(self, turn: int, phrases: int, name: str, flight: Flight | None = None) -> Twiml:
+    def hold(
+        self, turn: int, phrases: int, name: str, unstored: UnstoredInput | None = None
+    ) -> Twiml:
         """Say a phrase and go on waiting."""
         said = Twiml(self.language).say(self.phrase(name))
-        return said.redirect(self.addresses.wait(turn, phrases + 1, flight))
+        return said.redirect(self.addresses.wait(turn, phrases + 1, unstored))
 
     def again(self, name: str) -> Twiml:
         """Say a phrase and ask once more where the call stands."""
@@ -88,23 +218,36 @@ class Answers:
         return twiml.conference(call_sid, action=self.addresses.transfer_ended(turn))
 
     def dial(
-        self, site: Site, rung: int, turn: int, flight: Flight | None, *, why: str | None = None
+        self,
+        site: Site,
+        contact: int,
+        turn: int,
+        unstored: UnstoredInput | None,
+        *,
+        why: str | None = None,
     ) -> Twiml:
         """Put the caller through to one number of the ladder: needs neither store nor workers.
 
         `why`: the reason that the human hears, an outage of ours where it is None.
         """
-        human = site.humans[rung]
+        human = site.humans[contact]
         twiml = Twiml(self.language)
-        if rung == 0:
+        if contact == 0:
             twiml = twiml.say(self.phrase("getting_person"))
         return twiml.dial(
             human.number,
-            action=self.addresses.transfer_ended(turn, rung, flight, why),
+            action=self.addresses.transfer_ended(turn, contact, unstored, why),
             timeout_s=human.ring_s,
             caller_id=site.number_to_show,
             whisper_url=self.addresses.to("/voice/human", out=1, why=why),
         )
+
+    def in_language(self, language: str | None) -> Answers:
+        """The same in the language that a reply is in: the call may have changed it with this very
+        turn."""
+        if language is None or same_language(self.language, language):
+            return self
+        return replace(self, language=language)
 
     def hang_up(self) -> Twiml:
         """Close the line."""

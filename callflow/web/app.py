@@ -1,22 +1,32 @@
-"""The ASGI app: which address leads where, and who is let in.
+"""Builds the web app, which address leads where and who is let in, and runs it on one port.
 
 Every request of the carrier is signed; an unsigned one gets 403 and touches nothing.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import logging
+import resource
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 from functools import partial
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from callflow import bootstrap, tracing
 from callflow.access import sign_in
 from callflow.access.auth import BoardAuth
 from callflow.board import actions, pages
@@ -41,24 +51,13 @@ from callflow.store.stale_calls import StaleCalls
 from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
-from callflow.twilio.urls import signed_url, socket_url
-from callflow.web import (
-    arrival,
-    back,
-    by_webhook,
-    ending,
-    health,
-    hook,
-    humans,
-    metrics,
-    quiet,
-    relay,
-    voice,
-)
-from callflow.web.addresses import Addresses
-from callflow.web.desk import Desk
-from callflow.web.hook import Hook
-from callflow.web.party import Party
+from callflow.web import handoffs, health, metrics, relay, webhook, webhooks
+from callflow.web.answers import Addresses
+from callflow.web.context import CallAccess, WebContext
+from callflow.web.executor import StoreExecutor
+from callflow.web.operator_messages import MessageCourier, record_heard
+from callflow.web.stale_calls import StaleCallCheck
+from callflow.web.webhook import SignatureGate, VoiceRequest
 
 log = logging.getLogger(__name__)
 
@@ -67,21 +66,29 @@ ANSWER_TIMEOUT_S = 0.7
 """A caller waits for what the store says: one answer that does not come, a new connection and
 another answer (measured: 1.4 s with a frozen server), and the utterance rides in the address."""
 
-Handler = Callable[[Party, Hook], Awaitable[Twiml]]
+DRAIN_S = 10
+"""How long a process that is told to end may go on answering: a reply is awaited for 3.5 s."""
+
+UNSIGNED = (
+    "SIGNATURES ARE NOT CHECKED (CALLFLOW_UNSIGNED): anybody who reaches this port can open and "
+    "end calls. For development on this machine only."
+)
+
+Handler = Callable[[CallAccess], Awaitable[Twiml]]
 
 ROUTES: dict[str, Handler] = {
-    "/voice/inbound": arrival.inbound,
-    hook.TURN: voice.turn,
-    "/voice/wait": voice.wait,
-    "/voice/status": ending.status,
-    "/voice/join": voice.go_on,
+    "/voice/inbound": webhooks.inbound,
+    webhook.TURN: webhooks.turn,
+    "/voice/wait": webhooks.wait,
+    "/voice/status": webhooks.line_status,
+    "/voice/join": webhooks.go_on,
     # Asked when another address failed for good, the first one of a call included.
-    "/voice/fallback": arrival.inbound,
-    "/voice/transfer-ended": back.transfer_ended,
-    "/voice/relay-ended": relay.ended,
-    "/voice/human": humans.picked_up,
-    "/voice/human-left": humans.human_left,
-    "/voice/leg-status": humans.leg_status,
+    "/voice/fallback": webhooks.inbound,
+    "/voice/transfer-ended": handoffs.transfer_ended,
+    "/voice/relay-ended": relay.relay_ended,
+    "/voice/human": handoffs.human_picked_up,
+    "/voice/human-left": handoffs.human_left,
+    "/voice/leg-status": handoffs.leg_status,
 }
 
 
@@ -92,62 +99,67 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
         name = "CALLFLOW_REDIS_URL" if url is None else "CALLFLOW_PUBLIC_URL"
         raise SettingsError(name, "not set: the web process cannot answer calls without it")
     shared = settings.twilio_shared_key
-    gate = Gate(
-        Signatures(settings.webhook_tokens, () if shared is None else (shared.get_secret_value(),)),
-        base,
-        unsigned=settings.unsigned,
-    )
-
+    shared_keys = () if shared is None else (shared.get_secret_value(),)
+    signatures = Signatures(settings.webhook_tokens, shared_keys)
+    gate = SignatureGate(signatures, base, unsigned=settings.unsigned)
     auth = BoardAuth(settings)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         # What is learnt of words at the first use takes a second: no caller is to wait for it.
         dangers("", "")
-        timeouts = {"connect_timeout_s": CONNECT_TIMEOUT_S, "answer_timeout_s": ANSWER_TIMEOUT_S}
-        with connect(url, **timeouts) as client:
-            scripts = Scripts(client, replicas=Replicas(*settings.replicas))
-            store = CallStore(
-                scripts, settings.timing, settings.thread_most_entries, settings.archiving
-            )
-            desk = Desk(scripts.where)
-            async with Replies.listening(url) as replies:
-                party = Party(
-                    settings,
-                    sites,
-                    Intake(store),
-                    Ringing(store.handovers, sites, telephone, base),
-                    CallReader(client),
-                    replies,
-                    desk,
-                    Addresses(base),
-                )
-                bring = by_webhook.Bringing(party).from_any_thread()
-                fitness = health.Health(scripts, settings.timing, desk)
-                async with (
-                    fitness.watching(),
-                    _asking(party, telephone, scripts),
-                    _looking(settings, sites, scripts, desk) as looking,
-                ):
-                    app.state.feed = looking["feed"]
-                    yield {
-                        "party": party,
-                        "gate": gate,
-                        "health": fitness,
-                        **looking,
-                        "actions": StaffActions(
-                            store, party.snapshots, party.ringing, bring, desk.errand
-                        ),
-                    }
-            desk.close()
+        async with _parts(settings, sites, telephone, url, base) as parts:
+            app.state.feed = parts["feed"]
+            yield {"gate": gate, **parts}
         auth.close()
 
     return Starlette(routes=_routes(auth, sites), lifespan=lifespan)
 
 
+@asynccontextmanager
+async def _parts(
+    settings: Settings, sites: Sites, telephone: Telephone | None, url: str, base: str
+) -> AsyncIterator[dict[str, Any]]:
+    """What requests find in their state while the process runs."""
+    timeouts = {"connect_timeout_s": CONNECT_TIMEOUT_S, "answer_timeout_s": ANSWER_TIMEOUT_S}
+    with connect(url, **timeouts) as client:
+        scripts = Scripts(client, replicas=Replicas(*settings.replicas))
+        store = CallStore(
+            scripts, settings.timing, settings.thread_most_entries, settings.archiving
+        )
+        executor = StoreExecutor(scripts.where)
+        async with Replies.listening(url) as replies:
+            web = WebContext(
+                settings,
+                sites,
+                Intake(store),
+                Ringing(store.handovers, sites, telephone, base),
+                CallReader(client),
+                replies,
+                executor,
+                Addresses(base),
+            )
+            bring = MessageCourier(web).from_any_thread()
+            fitness = health.Health(scripts, settings.timing, executor)
+            async with (
+                fitness.watching(),
+                _checking_stale_calls(web, scripts),
+                _reading_all_calls(settings, sites, scripts, executor) as all_calls,
+            ):
+                yield {
+                    "web": web,
+                    "health": fitness,
+                    **all_calls,
+                    "actions": StaffActions(
+                        store, web.reader, web.ringing, bring, executor.background
+                    ),
+                }
+        executor.close()
+
+
 def _routes(auth: BoardAuth, sites: Sites) -> list[BaseRoute]:
     return [
-        *(Route(path, _door(handler), methods=["POST"]) for path, handler in ROUTES.items()),
+        *(Route(path, _endpoint(handler), methods=["POST"]) for path, handler in ROUTES.items()),
         WebSocketRoute("/voice/relay", _socket),
         Route("/healthz", health.healthz),
         Route("/readyz", health.readyz),
@@ -160,85 +172,140 @@ def _routes(auth: BoardAuth, sites: Sites) -> list[BaseRoute]:
 
 
 @asynccontextmanager
-async def _looking(
-    settings: Settings, sites: Sites, scripts: Scripts, desk: Desk
+async def _reading_all_calls(
+    settings: Settings, sites: Sites, scripts: Scripts, executor: StoreExecutor
 ) -> AsyncIterator[dict[str, Any]]:
     """The one reader of all calls, for boards and metrics."""
     staff = partial(WorkforceStatus.read, ReportStore(scripts), Leases(scripts, settings.timing))
     feed = Feed(BoardReader(CallWatcher(scripts.client), staff, sites.get))
-    service = metrics.MetricsService(settings, sites, scripts.client, desk)
+    service = metrics.MetricsService(settings, sites, scripts.client, executor)
     async with feed.running(), service.running(feed):
         yield {"feed": feed, "metrics": service}
 
 
-def _asking(
-    party: Party, telephone: Telephone | None, scripts: Scripts
-) -> AbstractAsyncContextManager[None]:
-    """Quiet lines are asked for, where there is a carrier to ask."""
-    if telephone is None:
+def _checking_stale_calls(web: WebContext, scripts: Scripts) -> AbstractAsyncContextManager[None]:
+    """Only where there is a carrier to ask."""
+    if web.ringing.telephone is None:
         return nullcontext()
-    return quiet.asking(
-        party, telephone, StaleCalls(scripts, round(party.settings.line_check_s * 1000))
-    )
+    lines = StaleCalls(scripts, round(web.settings.line_check_s * 1000))
+    return StaleCallCheck(web, web.ringing.telephone, lines).running()
 
 
-class Gate:
-    """Lets in what the carrier has signed with one of our tokens, and nothing else."""
-
-    def __init__(self, signatures: Signatures, base: str, *, unsigned: bool) -> None:
-        self._signatures = signatures
-        self._base = base
-        self._unsigned = unsigned
-
-    def open(
-        self, request: Request | WebSocket, form: list[tuple[str, str]], *, socket: bool = False
-    ) -> bool:
-        """True for a request that was signed over our public address and this form."""
-        if self._unsigned:
-            return True
-        path = request.url.path
-        if socket:
-            url = socket_url(self._base, path)
-        else:
-            url = signed_url(self._base, path, request.url.query)
-        return self._signatures.valid(url, form, dict(request.headers))
-
-
-def _door(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    async def open_door(request: Request) -> Response:
+def _endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
         try:
-            form, one = await hook.read(request)
-        except hook.TooLarge as error:
+            form, voice = await webhook.read_webhook(request)
+        except webhook.TooLarge as error:
             return PlainTextResponse(str(error), 413)
-        except hook.BadRequest as error:
+        except webhook.BadRequest as error:
             return PlainTextResponse(str(error), 400)
-        if not request.state.gate.open(request, form):
+        if not request.state.gate.admits(request, form):
             return PlainTextResponse("not signed by the carrier of this account", 403)
-        return await _answered(handler, request, one)
+        return await _answer(handler, request, voice)
 
-    return open_door
+    return answer
 
 
-async def _answered(handler: Handler, request: Request, one: Hook) -> Response:
+async def _answer(handler: Handler, request: Request, voice: VoiceRequest) -> Response:
     try:
-        sid = one.call_sid
-        with hook.told(request.scope["path"], one):
+        with webhook.logged_and_traced(request.scope["path"], voice):
             try:
-                party = await by_webhook.heard(request.state.party, one)
-                twiml = await handler(party, one)
+                call = await record_heard(request.state.web.access(voice))
+                twiml = await handler(call)
             except StoreError as error:
-                log.warning("call %s: %s", sid, error)
+                log.warning("call %s: %s", voice.call_sid, error)
                 raise
     except StoreError:
         # Nothing that must be kept was kept: the carrier is told to ask again, and does.
         return PlainTextResponse("the store cannot be reached: ask again", 503)
-    except (CallError, hook.BadRequest) as error:
+    except (CallError, webhook.BadRequest) as error:
         return PlainTextResponse(str(error), 400)
     return Response(twiml.xml(), media_type="text/xml")
 
 
 async def _socket(socket: WebSocket) -> None:
-    if not socket.state.gate.open(socket, [], socket=True):
+    if not socket.state.gate.admits_socket(socket):
         await socket.close(code=1008)  # Before it is accepted: the carrier reads 403.
         return
-    await relay.serve(socket.state.party, socket)
+    await relay.serve_socket(socket.state.web, socket)
+
+
+def check_settings(settings: Settings, host: str) -> None:
+    """Raises SettingsError for a process that could not answer calls, or would let anybody in."""
+    if settings.unsigned and not _loopback(host):
+        raise SettingsError(
+            "CALLFLOW_UNSIGNED",
+            f"set, and {host} can be reached from other machines: unsigned webhooks are believed "
+            "on loopback only; unset it, or listen on 127.0.0.1",
+        )
+    if not settings.unsigned and not settings.webhook_tokens:
+        raise SettingsError(
+            "CALLFLOW_TWILIO_AUTH_TOKEN",
+            "not set: webhooks could not be told from forgeries (CALLFLOW_UNSIGNED=1 turns the "
+            "check off, on loopback)",
+        )
+    if settings.public_url is None:
+        raise SettingsError(
+            "CALLFLOW_PUBLIC_URL",
+            "not set: it is the address at which the carrier reaches us, and part of what it signs",
+        )
+    if settings.sites is None:
+        raise SettingsError(
+            "CALLFLOW_SITES",
+            "not set: it names the file that says which lift calls and whom to ring for it; "
+            "begin with sites.example.yaml, and try it with `callflow sites check FILE`",
+        )
+
+
+def serve(host: str, port: int) -> None:
+    """Answer calls on `host` and `port` until SIGTERM. Raises SettingsError, SitesError and
+    TracesMissing. Logs as the process does."""
+    settings = bootstrap.settings()
+    check_settings(settings, host)
+    tracing.begin(settings.traces_url, "web")
+    # Each caller who waits has a connection, and 1,024 of them is what systems allow by default.
+    _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+    app = create(settings, bootstrap.sites(), bootstrap.telephone())
+    server = _Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            # The process has one log already, and uvicorn's own would have what callers say.
+            log_config=None,
+            # Addresses carry what callers say while the store is gone: no log may have them.
+            access_log=False,
+            ws="websockets-sansio",
+            ws_max_size=64 * 1024,
+            ws_ping_interval=10,
+            ws_ping_timeout=10,
+            # Whatever a proxy says of itself: the signature is over the public address alone.
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=DRAIN_S,
+            backlog=2048,
+        )
+    )
+    with suppress(KeyboardInterrupt):  # It has ended as it should by then.
+        server.run()
+    if not server.started:
+        raise SystemExit(3)  # As uvicorn.run does; the log says why.
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let open boards go first: their streams have no end of their own."""
+        feed = getattr(self.config.app.state, "feed", None)  # type: ignore[union-attr]
+        if feed is not None:
+            feed.end()
+        await super().shutdown(sockets)
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -40,7 +40,7 @@ from callflow.health.deployment_checks import LOOK_AGAIN_S, DeploymentChecks
 from callflow.health.server_checks import explain_refusal
 from callflow.messages import waiting
 from callflow.redis.scripts import Scripts
-from callflow.web.desk import Desk
+from callflow.web.executor import StoreExecutor
 
 LOOK_EVERY_S = 0.25
 REMEMBERED_S = 10.0
@@ -73,14 +73,14 @@ _BROKER_GONE = Check(
 class Health:
     """Examines what this process needs; one per process."""
 
-    def __init__(self, scripts: Scripts, timing: Timing, desk: Desk) -> None:
+    def __init__(self, scripts: Scripts, timing: Timing, executor: StoreExecutor) -> None:
         self._checks = DeploymentChecks(scripts, timing, lambda: self._lengths)
         self._lengths: Mapping[str, int] = {}
         self._counting: asyncio.Future[dict[str, int] | None] | None = None
         self._seen_at: dict[str, float] = {}
         """Who is blamed, and since when (monotonic, s) by every look."""
         self._doubtful = False
-        self._desk = desk
+        self._executor = executor
         self._late_s: deque[float] = deque(maxlen=round(REMEMBERED_S / LOOK_EVERY_S))
         self._one_asks = asyncio.Lock()
         self._asked_at = float("-inf")
@@ -133,7 +133,7 @@ class Health:
         broker_gone = await self._count()
         try:
             # An errand: that the server takes no writes must keep no caller from reading there.
-            seen = await self._desk.errand(self._see)
+            seen = await self._executor.background(self._see)
         except StoreError as error:
             self._doubtful = False
             told = explain_refusal(error) or str(error)
@@ -171,7 +171,7 @@ class Health:
         """Count what waits in the queues; True where the broker cannot tell. However long it takes
         nobody waits for it, and it is not asked again meanwhile."""
         if self._counting is None:
-            self._counting = asyncio.ensure_future(self._desk.errand(waiting))
+            self._counting = asyncio.ensure_future(self._executor.background(waiting))
         done, _ = await asyncio.wait({self._counting}, timeout=BROKER_WAIT_S)
         lengths = None
         if done:

@@ -32,7 +32,7 @@ from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
-from callflow.web.desk import Desk
+from callflow.web.executor import StoreExecutor
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +48,14 @@ FORBIDDEN: Final = "metrics are for who shows CALLFLOW_METRICS_TOKEN as bearer t
 class MetricsService:
     """Keeps the metrics of this process going; one per process."""
 
-    def __init__(self, settings: Settings, sites: Sites, client: Client, desk: Desk) -> None:
+    def __init__(
+        self, settings: Settings, sites: Sites, client: Client, executor: StoreExecutor
+    ) -> None:
         """Raises DriverMissing where records are kept and their libraries are not installed."""
         token = settings.metrics_token
         self._token = None if token is None else token.get_secret_value().encode()
         namespace = settings.cloudwatch_namespace
-        self._desk = desk
+        self._executor = executor
         keeping = settings.keeping
         self._survey = Survey(Scripts(client), settings.timing, keeps=keeping is not None)
         self._writer = namespace and CloudWatchWriter(
@@ -96,13 +98,13 @@ class MetricsService:
         while True:
             # Where the store is gone what was found before grows old, and is soon told no more.
             with suppress(StoreError):
-                self.metrics.set_surroundings(await self._desk.errand(self._survey.look))
+                self.metrics.set_surroundings(await self._executor.background(self._survey.look))
             await asyncio.sleep(SURVEY_EVERY_S)
 
     async def _count_lifts_on(self, count: Callable[[], int]) -> None:
         while True:
             try:
-                self.metrics.set_untested_lifts(await self._desk.errand(count))
+                self.metrics.set_untested_lifts(await self._executor.background(count))
             except RecordsError:
                 # `records_up` says so; calls wait for their records in the store meanwhile.
                 self.metrics.set_untested_lifts(None)
@@ -113,7 +115,7 @@ class MetricsService:
             await asyncio.sleep(WRITE_EVERY_S)
             metrics = self.metrics
             closed, gauges, now_ms = metrics.take_closed(), metrics.gauges(), metrics.now_ms
-            await self._desk.errand(writer.write, closed, gauges, now_ms)
+            await self._executor.background(writer.write, closed, gauges, now_ms)
 
     def answer(self, authorization: str) -> Response:
         """What `/metrics` says to who shows this."""

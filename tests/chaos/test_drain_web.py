@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from callflow.lab.carrier.carrier import PlacedCall
-from callflow.web.serve import DRAIN_S
+from callflow.web.app import DRAIN_S
 from tests.chaos.test_telephone import (
     GATHER,
     RELAY,

@@ -93,7 +93,7 @@ MUTANTS = {
     "an utterance is acknowledged and not kept": Mutant(
         OUTAGES,
         frozenset({1}),
-        (Patch("web/voice.py", "flight = Flight(said, since_ms or now_ms())", "flight = None"),),
+        (Patch("web/webhooks.py", "UnstoredInput(said, turn.since_ms or now_ms())", "None"),),
     ),
     "an utterance is stored as often as it arrives": Mutant(
         ANSWERS_LOST,

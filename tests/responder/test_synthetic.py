@@ -21,7 +21,7 @@ from callflow.responder.synthetic import (
     code_of,
     sentences_in,
 )
-from callflow.web.speaking import unplayed
+from callflow.web.playback import unplayed
 
 
 def record(*said: str, draft: str | None = None) -> CallRecord:

@@ -12,9 +12,8 @@ from twilio.request_validator import RequestValidator
 from callflow.errors import SettingsError
 from callflow.settings import Settings, load
 from callflow.sites.directory import Sites
-from callflow.web.app import create
-from callflow.web.hook import MAX_BODY_BYTES
-from callflow.web.serve import check
+from callflow.web.app import check_settings, create
+from callflow.web.webhook import MAX_BODY_BYTES
 from tests.exchange import PUBLIC, TOKEN, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
 
@@ -103,10 +102,10 @@ def _settings(**given: str) -> Settings:
 def test_unsigned_requests_are_believed_on_loopback_only(tmp_path: Path) -> None:
     settings = _settings(unsigned="1", public_url=PUBLIC, sites=str(tmp_path / "sites.yaml"))
     for host in ("127.0.0.1", "::1", "localhost"):
-        check(settings, host)
+        check_settings(settings, host)
     for host in ("0.0.0.0", "::", "192.168.1.5", "voice.example.org"):
         with pytest.raises(SettingsError, match="CALLFLOW_UNSIGNED"):
-            check(settings, host)
+            check_settings(settings, host)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,7 @@ def test_a_process_that_could_not_answer_calls_does_not_start(missing: str, name
     given = {"twilio_auth_token": "t", "public_url": PUBLIC, "sites": "sites.yaml"}
     del given[missing]
     with pytest.raises(SettingsError, match=name):
-        check(_settings(**given), "127.0.0.1")
+        check_settings(_settings(**given), "127.0.0.1")
 
 
 def test_the_app_is_not_made_without_a_server(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,10 +15,10 @@ import pytest
 from callflow.errors import StoreUnavailable
 from callflow.store.replies import CallStatus
 from callflow.store.staff_actions import StaffActions
-from callflow.web.by_socket import BySocket
-from callflow.web.desk import Desk
-from callflow.web.party import DUE_S, Party
-from callflow.web.speaking import Spoken
+from callflow.web.context import DUE_S, CallAccess, WebContext
+from callflow.web.executor import StoreExecutor
+from callflow.web.operator_messages import SocketMessages
+from callflow.web.playback import Playback
 from tests.parts import SID, Parts
 
 PHRASE = "The engineer is at the door."
@@ -31,22 +32,28 @@ class Line:
     def __init__(self, parts: Parts, *, tells: bool = False) -> None:
         self.heard: list[str] = []
         self.parts = parts
-        self.desk = Desk("here")
-        store = SimpleNamespace(sayings=parts.store.staff)
-        party = SimpleNamespace(intake=SimpleNamespace(store=store), desk=self.desk)
-        party.soon = lambda *asked, **more: Party.soon(cast(Party, party), *asked, **more)
-        self.spoken = Spoken(len(PHRASE) / SOON_S, tells=tells)
-        self.phrases = BySocket(cast(Party, party), SID, self.spoken, 0.0, self._aloud)
+        self.executor = StoreExecutor("here")
+        web = SimpleNamespace(store=parts.store, executor=self.executor)
+        web.run_soon = partial(WebContext.run_soon, cast(WebContext, web))
+        call = SimpleNamespace(web=web, call_sid=SID)
+        self.playback = Playback(len(PHRASE) / SOON_S, tells=tells)
+        self.phrases = SocketMessages(cast(CallAccess, call), self.playback, self._send)
 
-    async def _aloud(self, text: str) -> None:
+    async def _send(self, text: str) -> None:
         self.heard.append(text)
-        self.spoken.aloud(text, time.monotonic())
 
     async def says(self) -> bool:
         return await self.phrases.say(CallStatus.of(self.parts.record()))
 
+    async def played(self, words: str) -> None:
+        self.playback.mark_played(words)
+        await self.phrases.note_heard_if_possible()
+
+    async def interrupted(self, until: str) -> None:
+        await self.phrases.interrupt(until)
+
     async def breaks(self) -> None:
-        self.phrases.stops()
+        self.playback.stop(time.monotonic())
         await self.phrases.note_heard()
 
 
@@ -85,7 +92,7 @@ def test_a_phrase_is_noted_as_heard_twice_at_once(
             kept(self, *named, **more)
 
         monkeypatch.setattr(StaffActions, "mark_heard", slow)
-        once = getattr(line.phrases, how)(PHRASE)
+        once = getattr(line, how)(PHRASE)
         await asyncio.gather(line.phrases.note_heard(), once, line.says())
         assert call.record().sayings == ()
         assert line.heard == [PHRASE]
@@ -97,7 +104,7 @@ def test_what_the_carrier_dropped_is_said_again_however_late(call: Parts) -> Non
     async def story() -> None:
         line = Line(call)
         await line.says()
-        await line.phrases.interrupted("Please")
+        await line.interrupted("Please")
         await passes(SOON_S + 0.1)
         assert await line.says()
         assert line.heard == [PHRASE, PHRASE]
@@ -132,12 +139,12 @@ def test_a_socket_that_lived_on_says_that_it_was_heard(call: Parts) -> None:
     async def story() -> None:
         line, later = Line(call), Line(call)
         await line.says()
-        assert line.phrases.look_s(3.0) <= SOON_S + 0.1
+        assert line.playback.next_phrase_s(3.0, time.monotonic()) <= SOON_S + 0.1
         await passes(SOON_S)
         await line.breaks()
         assert not await later.says()
         assert later.heard == []
-        assert line.phrases.look_s(3.0) == 3.0
+        assert line.playback.next_phrase_s(3.0, time.monotonic()) == 3.0
 
     run(story)
 
@@ -157,7 +164,7 @@ def test_what_the_carrier_tells_to_have_been_played_is_never_said_again(
 
         with monkeypatch.context() as patch:
             patch.setattr(StaffActions, "mark_heard", gone)
-            await line.phrases.played(PHRASE)
+            await line.played(PHRASE)
             with pytest.raises(StoreUnavailable):
                 await line.breaks()
         await passes(0.3)  # As long as the server is taken for gone.

@@ -369,8 +369,8 @@ def test_a_socket_that_never_says_who_it_is_is_closed(
 def test_a_caller_who_says_nothing_is_heard_as_silent(
     exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callflow.web.session.SILENCE_S", 0.2)
-    monkeypatch.setattr("callflow.web.session.LOOK_S", 0.1)
+    monkeypatch.setattr("callflow.web.relay.SILENCE_S", 0.2)
+    monkeypatch.setattr("callflow.web.relay.LOOK_S", 0.1)
     with exchange.worker("Can you hear me?"), relay(exchange) as socket:
         socket.setup()
         assert socket.hears_reply() == "Can you hear me?"
@@ -389,7 +389,7 @@ def test_what_cannot_be_stored_leaves_by_the_action_address(
             raise StoreUnavailable("test", "gone")
 
         with monkeypatch.context() as broken:
-            broken.setattr("callflow.web.party.Party.hear", gone)
+            broken.setattr("callflow.web.context.CallAccess.record_utterance", gone)
             socket.says("we are stuck")
             frame = socket.hears()
     assert frame["type"] == "end"

@@ -13,7 +13,7 @@ import pytest
 
 from callflow.lab.carrier.carrier import Carrier, PlacedCall
 from callflow.lab.carrier.simulated_people import Behaviour
-from callflow.web import by_webhook
+from callflow.web import operator_messages
 from tests.acting import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import ACCOUNT, GATHER, PUBLIC, RELAY, TOKEN, Exchange
 from tests.parts import SID, Parts
@@ -79,7 +79,7 @@ def run(story: Callable[[], Awaitable[None]]) -> None:
 def test_a_caller_hears_it_exactly_once(
     parts: Parts, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
-    monkeypatch.setattr(by_webhook, "LATE_MS", 200)
+    monkeypatch.setattr(operator_messages, "LATE_MS", 200)
 
     async def story() -> None:
         lines = ("we are stuck", "", "are you there", "", "hello", "")

@@ -8,8 +8,7 @@ import threading
 
 import pytest
 
-from callflow.web.session import Session
-from callflow.web.talk import let_go
+from callflow.web.relay import RelaySession, cancel_quietly
 from tests.exchange import RELAY, Exchange
 from tests.relay_socket import relay
 
@@ -22,7 +21,7 @@ def test_a_session_that_forgets_that_it_was_cancelled_ends_with_its_socket(
     """As `asyncio.wait_for` may before Python 3.12."""
     forgot, ended = threading.Event(), threading.Event()
 
-    async def speak(_: Session) -> None:
+    async def speak(_: RelaySession) -> None:
         try:
             try:
                 await asyncio.Event().wait()
@@ -32,7 +31,7 @@ def test_a_session_that_forgets_that_it_was_cancelled_ends_with_its_socket(
         finally:
             ended.set()
 
-    monkeypatch.setattr(Session, "speak", speak)
+    monkeypatch.setattr(RelaySession, "speak", speak)
     exchange.line(called=RELAY).arrives()
     with relay(exchange) as socket:
         socket.setup()
@@ -43,10 +42,10 @@ def test_a_session_that_forgets_that_it_was_cancelled_ends_with_its_socket(
 def test_a_mistake_of_ours_on_a_socket_is_not_taken_for_its_end(
     exchange: Exchange, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def speak(_: Session) -> None:
+    async def speak(_: RelaySession) -> None:
         raise KeyError("a mistake")
 
-    monkeypatch.setattr(Session, "speak", speak)
+    monkeypatch.setattr(RelaySession, "speak", speak)
     exchange.line(called=RELAY).arrives()
     with relay(exchange) as socket:
         socket.setup()
@@ -70,7 +69,7 @@ def test_a_look_that_fails_when_nobody_waits_for_it_any_more_is_no_error_of_ours
         loop.set_exception_handler(lambda _, context: told.append(str(context)))
         looking = asyncio.create_task(fails())
         await asyncio.sleep(0)
-        let_go(looking)
+        cancel_quietly(looking)
         await asyncio.wait({looking}, timeout=5)
         assert looking.done()
         del looking

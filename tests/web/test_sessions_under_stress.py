@@ -19,8 +19,9 @@ from callflow.intake import Intake
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.replies import CallStatus, Replies, ReplyProgress
-from callflow.web import ending, session
-from callflow.web.session import Session
+from callflow.web import relay as web_relay
+from callflow.web import webhooks
+from callflow.web.relay import RelaySession
 from tests.exchange import RELAY, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
 from tests.relay_socket import relay
@@ -41,13 +42,13 @@ def test_words_that_come_while_the_record_cannot_be_read_are_answered(
 ) -> None:
     failed = Event()
 
-    async def look(self: Session, standing: CallStatus) -> None:
+    async def look(self: RelaySession, standing: CallStatus) -> None:
         if not failed.is_set():
             failed.set()
             raise StoreUnavailable("a server", "it is being restarted")
 
-    monkeypatch.setattr(session, "LOOK_S", 0.3)
-    monkeypatch.setattr(Session, "_look", look)
+    monkeypatch.setattr(web_relay, "LOOK_S", 0.3)
+    monkeypatch.setattr(RelaySession, "_follow_status", look)
     with exchange.worker("Stay inside."), relay(exchange) as socket:
         socket.setup()
         assert failed.wait(5)
@@ -59,28 +60,28 @@ def test_no_silence_is_heard_while_words_are_being_stored(
     exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storing, go_on, looks = Event(), Event(), []
-    hear, look = Intake.hear, Session._look
+    hear, look = Intake.hear, RelaySession._follow_status
 
     def slowly(self: Intake, *args: Any, **kwargs: Any) -> Any:
         storing.set()
         assert go_on.wait(5)
         return hear(self, *args, **kwargs)
 
-    async def looked(self: Session, standing: CallStatus) -> None:
+    async def looked(self: RelaySession, standing: CallStatus) -> None:
         looks.append(time.monotonic())
         await look(self, standing)
 
-    monkeypatch.setattr(session, "LOOK_S", 0.05)
-    monkeypatch.setattr(session, "SILENCE_S", 0.1)
+    monkeypatch.setattr(web_relay, "LOOK_S", 0.05)
+    monkeypatch.setattr(web_relay, "SILENCE_S", 0.1)
     monkeypatch.setattr(Intake, "hear", slowly)
-    monkeypatch.setattr(Session, "_look", looked)
+    monkeypatch.setattr(RelaySession, "_follow_status", looked)
     with exchange.worker("Stay inside."), relay(exchange) as socket:
         socket.setup()
         socket.says("we are stuck")
         assert storing.wait(5)
         began = len(looks)
         wait_until(lambda: len(looks) > began + 4, "it never looked while the words were stored")
-        monkeypatch.setattr(session, "SILENCE_S", 60.0)
+        monkeypatch.setattr(web_relay, "SILENCE_S", 60.0)
         go_on.set()
         assert socket.hears_reply() == "Stay inside."
     thread = exchange.parts.record().conversation_thread
@@ -106,9 +107,9 @@ def test_the_end_of_a_call_waits_for_a_server_that_comes_back(
     line = patient.line()
     line.arrives()
     own_server.kill()
-    monkeypatch.setattr(ending, "END_WITHIN_S", 0.3)
+    monkeypatch.setattr(webhooks, "END_WITHIN_S", 0.3)
     assert line.post("/voice/status", CallStatus="completed").status == 503
-    monkeypatch.setattr(ending, "END_WITHIN_S", 10.0)
+    monkeypatch.setattr(webhooks, "END_WITHIN_S", 10.0)
     own_server.restart()
     assert line.post("/voice/status", CallStatus="completed").status == 200
     assert patient.parts.record(SID).outcome == "hung_up"

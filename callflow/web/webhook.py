@@ -1,4 +1,4 @@
-"""One signed request of the carrier, taken apart: who calls, in which turn, what was said."""
+"""Reads one signed webhook of the carrier: who calls, in which turn, what was said."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
+from starlette.websockets import WebSocket
 
 from callflow import logs, tracing
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from callflow.errors import CallflowError
 from callflow.language.requests import asks_for_human
 from callflow.store.keys import call_keys
+from callflow.twilio.signature import Signatures
+from callflow.twilio.urls import signed_url, socket_url
 
 MAX_BODY_BYTES = 256 * 1024
 """A webhook has some dozen short fields; an utterance of a minute is some kilobytes."""
@@ -44,14 +47,31 @@ class TooLarge(CallflowError):
     """A body that no webhook has."""
 
 
-def counted(text: str) -> int | None:
-    """`text` as a number; None for what is none, or longer than any of ours (a time in ms)."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+class SignatureGate:
+    """Lets in what the carrier has signed with one of our secrets, and nothing else."""
+
+    def __init__(self, signatures: Signatures, base: str, *, unsigned: bool) -> None:
+        self._signatures = signatures
+        self._base = base
+        self._unsigned = unsigned
+
+    def admits(self, request: Request, form: list[tuple[str, str]]) -> bool:
+        """True for a webhook that was signed over our public address and this form."""
+        return self._valid(
+            request, signed_url(self._base, request.url.path, request.url.query), form
+        )
+
+    def admits_socket(self, socket: WebSocket) -> bool:
+        """True for a handshake that was signed over our public address."""
+        return self._valid(socket, socket_url(self._base, socket.url.path), [])
+
+    def _valid(self, request: Request | WebSocket, url: str, form: list[tuple[str, str]]) -> bool:
+        return self._unsigned or self._signatures.valid(url, form, dict(request.headers))
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What one Gather heard. `wants_human`: why a human is to be rung for it, or None."""
+class CallerInput:
+    """What the caller said or pressed in one turn; nothing of both is silence."""
 
     text: str = ""
     digits: str | None = None
@@ -59,15 +79,15 @@ class Said:
 
     @property
     def wants_human(self) -> str | None:
-        """The caller asked for a person, in words or with the 0 key."""
+        """Why a human is to be rung for it: they asked, in words or with the 0 key. Or None."""
         if self.digits == "0":
             return "pressed_0"
         return "asked" if asks_for_human(self.text) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
-    """A webhook. `fields` are the form's, `query` our own, from the URL that we gave."""
+class VoiceRequest:
+    """`fields` are the form's, `query` our own, from the URL that we gave."""
 
     fields: Mapping[str, str]
     query: Mapping[str, str]
@@ -101,7 +121,7 @@ class Hook:
         given = self.query.get(name)
         if given is None and default is not None:
             return default
-        value = counted(given or "")
+        value = parse_number(given or "")
         if value is None or value > MAX_TURN:
             raise BadRequest(f"{name} in the address must be a number up to {MAX_TURN}")
         return value
@@ -113,11 +133,11 @@ class Hook:
             raise BadRequest("n in the address must be 1 or more: turns count from 1")
         return turn
 
-    def said(self) -> Said:
+    def said(self) -> CallerInput:
         """What the caller said or pressed, as the carrier heard it."""
         text = self.fields.get("SpeechResult", "")[:MAX_UTTERANCE_CHARS]
         digits = self.fields.get("Digits", "")[:MAX_DIGITS] or None
-        return Said(text, digits, bool(digits) or (bool(text.strip()) and self._sure()))
+        return CallerInput(text, digits, bool(digits) or (bool(text.strip()) and self._sure()))
 
     def _sure(self) -> bool:
         try:
@@ -126,8 +146,13 @@ class Hook:
             return True
 
 
-async def read(request: Request) -> tuple[list[tuple[str, str]], Hook]:
-    """The form as it was signed, and the hook. Raises TooLarge and BadRequest."""
+def parse_number(text: str) -> int | None:
+    """`text` as a number; None for what is none, or longer than any of ours (a time in ms)."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+
+
+async def read_webhook(request: Request) -> tuple[list[tuple[str, str]], VoiceRequest]:
+    """The form as it was signed, and what it says. Raises TooLarge and BadRequest."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -142,7 +167,7 @@ async def read(request: Request) -> tuple[list[tuple[str, str]], Hook]:
         )
     except ValueError as error:
         raise BadRequest("the body is no form, or one of too many fields") from error
-    return pairs, Hook(
+    return pairs, VoiceRequest(
         fields=dict(pairs),
         query=dict(request.query_params),
         repeated="i-twilio-idempotency-token" in request.headers,
@@ -150,15 +175,15 @@ async def read(request: Request) -> tuple[list[tuple[str, str]], Hook]:
 
 
 @contextmanager
-def told(path: str, one: Hook) -> Iterator[None]:
-    """Logs and traces are told which webhook it is that is being answered, and of which turn."""
-    sid, turn = one.call_sid, counted(one.query.get("n", "")) or None
+def logged_and_traced(path: str, request: VoiceRequest) -> Iterator[None]:
+    """Logs and traces name the call, the turn and the webhook that is being answered."""
+    sid, turn = request.call_sid, parse_number(request.query.get("n", "")) or None
     with logs.bound(call_sid=sid, turn=turn):
         if turn is None:
             with tracing.span(path, call_sid=sid):
                 yield
         else:
             # The trace of a turn begins where the caller's words arrive.
-            first = path == TURN and not one.repeated
+            first = path == TURN and not request.repeated
             with tracing.turn(path, sid, turn, first=first):
                 yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.web.speaking import Spoken, unplayed, unspoken
+from callflow.web.playback import Playback, unplayed, unspoken
 
 SENTENCES = st.lists(
     st.sampled_from(["Stay inside.", "How many people?", "请留在电梯里。", "No salga. ", "Wait"]),
@@ -43,38 +43,38 @@ def test_what_there_was_no_time_for_is_said_again() -> None:
 
 
 def test_words_are_found_in_the_reply_that_they_are_from_however_the_carrier_tells_them() -> None:
-    spoken = Spoken(15.0)
-    spoken.said(1, "Stay inside. Stay calm.", 0.0)
-    assert not spoken.tells
-    assert spoken.played("One moment, please.") is None
-    assert spoken.tells
-    assert spoken.played("Stay") == (1, 4)
-    assert spoken.played("inside.") == (1, 12)
-    assert spoken.played("Stay calm. ") == (1, 23)
-    assert spoken.played("Stay calm.") is None
-    assert spoken.played("  ") is None
-    spoken.said(2, "Stay here.", 0.0)
-    assert spoken.played("Stay here.") == (2, 10)
+    playback = Playback(15.0)
+    playback.add_reply(1, "Stay inside. Stay calm.", 0.0)
+    assert not playback.tells
+    assert playback.mark_played("One moment, please.") is None
+    assert playback.tells
+    assert playback.mark_played("Stay") == (1, 4)
+    assert playback.mark_played("inside.") == (1, 12)
+    assert playback.mark_played("Stay calm. ") == (1, 23)
+    assert playback.mark_played("Stay calm.") is None
+    assert playback.mark_played("  ") is None
+    playback.add_reply(2, "Stay here.", 0.0)
+    assert playback.mark_played("Stay here.") == (2, 10)
 
 
 def test_a_carrier_may_tell_all_that_was_heard_each_time() -> None:
-    spoken = Spoken(15.0)
-    spoken.said(1, "Stay inside. How many?", 0.0)
-    assert spoken.played("Stay inside.") == (1, 12)
-    assert spoken.played("Stay inside. How many?") == (1, 22)
+    playback = Playback(15.0)
+    playback.add_reply(1, "Stay inside. How many?", 0.0)
+    assert playback.mark_played("Stay inside.") == (1, 12)
+    assert playback.mark_played("Stay inside. How many?") == (1, 22)
 
 
 def test_what_an_earlier_socket_has_said_is_not_taken_for_new() -> None:
-    spoken = Spoken(15.0)
-    spoken.resumed(1, "Stay inside. How many?", since=12)
-    spoken.resumed(2, "Stay inside.")
-    assert spoken.played("How many?") == (1, 22)
-    assert spoken.played("Stay inside.") is None
+    playback = Playback(15.0)
+    playback.resume(1, "Stay inside. How many?", since=12)
+    playback.resume(2, "Stay inside.")
+    assert playback.mark_played("How many?") == (1, 22)
+    assert playback.mark_played("Stay inside.") is None
 
 
 def test_how_long_it_takes_to_say_the_rest_counts_everything_that_was_sent() -> None:
-    spoken = Spoken(10.0)
-    spoken.said(1, "x" * 20, 100.0)
-    spoken.aloud("x" * 10, 100.5)
-    assert spoken.left_s(101.0) == 2.0
-    assert spoken.left_s(200.0) == 0.0
+    playback = Playback(10.0)
+    playback.add_reply(1, "x" * 20, 100.0)
+    playback.add("x" * 10, 100.5)
+    assert playback.left_s(101.0) == 2.0
+    assert playback.left_s(200.0) == 0.0

@@ -1,0 +1,299 @@
+"""Gives webhooks and sockets access to a call, and to the parts of the web process they share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ParamSpec, TypeVar
+
+from callflow import tracing
+from callflow.call.language_tag import same_language
+from callflow.call.limits import OVERLOAD
+from callflow.call.record import CallRecord
+from callflow.call.utterance import clean
+from callflow.errors import StoreError, UnknownCall
+from callflow.handover import Ringing
+from callflow.intake import Intake
+from callflow.settings import Settings
+from callflow.sites.directory import Sites
+from callflow.sites.site import Site
+from callflow.store.calls import CallStore
+from callflow.store.reader import CallReader
+from callflow.store.replies import CallStatus, Replies, ReplyProgress
+from callflow.store.result import Result, UtteranceStored
+from callflow.web.answers import Addresses, Answers
+from callflow.web.executor import StoreExecutor
+from callflow.web.playback import unplayed, unspoken
+from callflow.web.webhook import CallerInput, VoiceRequest
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PHRASES = 2
+"""Holding phrases that a caller hears before a human is fetched."""
+
+LOOK_WITHIN_S = 0.5
+"""A look into the record takes some milliseconds, and a caller waits in silence meanwhile."""
+
+DUE_S = 0.15
+"""The same when a phrase is due already, after 3.5 s: three of these leave the caller's 4 s."""
+
+ASKED_WITHIN_S = 2.0
+"""For so long the store may be asked in vain: an answer that does not come, a new connection, and
+another answer. After that the caller must hear something."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebContext:
+    """Everything that a web process has. Built once, when it starts."""
+
+    settings: Settings
+    sites: Sites
+    intake: Intake
+    ringing: Ringing
+    reader: CallReader
+    replies: Replies
+    executor: StoreExecutor
+    addresses: Addresses
+
+    @property
+    def store(self) -> CallStore:
+        """The store of calls; its methods block."""
+        return self.intake.store
+
+    @property
+    def can_ring(self) -> bool:
+        """True when humans can be rung at all."""
+        return self.ringing.telephone is not None
+
+    def access(self, request: VoiceRequest) -> CallAccess:
+        """The call that a request is about. Raises InvalidCallSid."""
+        return CallAccess(self, request, request.call_sid, self.addresses)
+
+    def access_by_sid(self, call_sid: str) -> CallAccess:
+        """A call that no request is about."""
+        return self.access(VoiceRequest({"CallSid": call_sid}, {}))
+
+    async def run_soon(self, question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What the store answers while a caller must hear something. Raises StoreError; where it
+        takes longer than DUE_S, too, and then it may be done all the same."""
+        return await self.executor.run_within(DUE_S, question, *args, **kwargs)
+
+    async def is_full(self) -> bool:
+        """True when as many calls are open as may be. Raises StoreError."""
+        counts = await self.executor.run(self.reader.counts)
+        return counts["active"] >= self.settings.open_calls_most
+
+
+@dataclass(frozen=True, slots=True)
+class CallAccess:
+    """One call, as the request or the socket that it is about sees it."""
+
+    web: WebContext
+    request: VoiceRequest
+    call_sid: str
+    addresses: Addresses
+
+    @property
+    def site(self) -> Site | None:
+        """The lift that calls, by its number or by the number that it dialled."""
+        return self.web.sites.find(self.request.called, self.request.calling)
+
+    @property
+    def rings_at_start(self) -> bool:
+        """True when a human is rung for every call of this site, from its start."""
+        return self.site is not None and self.site.mode == "assist" and self.web.can_ring
+
+    @property
+    def opening(self) -> str:
+        """What the caller hears first."""
+        return self.answers().opening(alerting=self.rings_at_start)
+
+    def answers(self, status: CallStatus | None = None) -> Answers:
+        """How to speak with this caller: in the language of the record, else that of the site."""
+        site = self.site
+        language = site.language if site is not None else "en"
+        if status is not None and not same_language(language, status.language):
+            language = status.language
+        voice = site.voice if site is not None and site.voice else self.web.settings.voice
+        return Answers(self.addresses, language, voice)
+
+    async def open(self, *, full: bool = False) -> bool:
+        """Open the record of the call; False when it was open. Raises StoreError.
+
+        `full`: it is one call too many, and the caller's own line rings the humans.
+        """
+        site, run = self.site, self.web.executor.run
+        word = await run(
+            self.web.intake.open,
+            self.call_sid,
+            site=None if site is None else site.id,
+            language="en" if site is None else site.language,
+            greeting=self.opening,
+            alert="assist" if self.rings_at_start and not full else None,
+            needs_human=OVERLOAD if full else None,
+            facts={} if site is None else {"lift": site.lift, "address": site.address},
+        )
+        if word is not Result.OK:
+            return False
+        note = self.web.store.handovers.note
+        if full:
+            await run(note, self.call_sid, "put_through", OVERLOAD)
+        elif site is not None and site.mode == "agent_only":
+            await run(note, self.call_sid, "agent_only", f"site {site.id} says so")
+        return True
+
+    async def record_utterance(
+        self, turn: int, said: CallerInput, *, told: int = 0, replays: bool = False
+    ) -> tuple[UtteranceStored, int]:
+        """Store what was said: what became of it, and under which turn it stands.
+
+        Our address named `turn`, so whoever gave it had stored the turns before, and had passed on
+        the reply to `told`: a record that has lost any of it, or itself, goes on from here. With
+        `replays` other words than those that stand for `turn` are those of a later one: a socket
+        may say again what another one has said, and may have been left behind by it. Raises
+        CallEnded and StoreError.
+        """
+        run, sid = self.web.executor.run, self.call_sid
+        with tracing.turn("hear", sid, turn, first=True):
+            while True:
+                try:
+                    heard, sent = await run(
+                        self.web.intake.hear,
+                        sid,
+                        turn,
+                        said.text,
+                        digits=said.digits,
+                        understood=said.understood,
+                        wants_human=said.wants_human,
+                        after_loss=True,
+                    )
+                except UnknownCall:
+                    await self.open()
+                    continue
+                if heard.result is Result.AGAIN and replays:
+                    record = await run(self.web.reader.read, sid)
+                    stands = _find_turn(record, turn, said)
+                    if stands > record.heard:
+                        turn = stands
+                        continue
+                    return heard, stands
+                if told and sent is None:
+                    # Somebody works on the call, or an older turn is owed: one that was answered?
+                    await run(self.web.store.failover.admit_loss, sid, 0, told=told)
+                return heard, turn
+
+    async def admit_loss(self, turn: int, *, told: int = 0) -> None:
+        """A failover took `turn`, which we had acknowledged, or the reply to `told`, which was
+        passed on: journal it, and go on behind it. Raises CallEnded and StoreError."""
+        run, admit = self.web.executor.run, self.web.store.failover.admit_loss
+        try:
+            await run(admit, self.call_sid, turn, told=told)
+        except UnknownCall:
+            await self.open()
+            await run(admit, self.call_sid, turn, told=told)
+
+    async def may_say(self, turn: int, text: str) -> bool:
+        """Whether `text` of the reply to `turn` may be spoken: no failover can take it any more, or
+        the settings say that one may. Raises StoreError, StoreUnreplicated too, and UnknownCall."""
+        failover = self.web.store.failover
+        if not failover.guarded:
+            return True
+        return await self.web.executor.run(failover.has_reply, self.call_sid, turn, text)
+
+    async def heard_part(self, record: CallRecord) -> str:
+        """What a caller can have heard of the newest reply, which a socket was sent that is gone.
+
+        Empty when no socket was sent any of it. Raises StoreError.
+        """
+        sent, draft = record.sent, record.draft
+        turn = record.answered if draft is None else draft.turn
+        text = record.said(turn, "agent") if draft is None else draft.text
+        if sent is None or sent.turn != turn or text is None:
+            return ""
+        said = text[: sent.length]
+        if sent.played is not None:
+            return said[: len(said) - len(unplayed(said, sent.played))]
+        since_s = (await self.web.run_soon(self.web.reader.now_ms) - sent.at) / 1000
+        left_s = sent.left_ms / 1000 - since_s
+        left = unspoken(said, left_s, self.web.settings.speech_letters_per_s)
+        return said[: len(said) - len(left)]
+
+    async def fetch_human(self, reason: str = "no_reply") -> bool:
+        """Have a human rung for a caller who got no reply; True when one is being rung."""
+        executor, handovers = self.web.executor, self.web.store.handovers
+        before = await self.status_if_known()
+        try:
+            wanted = await executor.run(handovers.want, self.call_sid, reason)
+            if wanted is Result.OK and before is not None and before.unserved:
+                await executor.run(handovers.note, self.call_sid, "unserved", OVERLOAD)
+            # No worker may be there to do it: then whoever speaks with the caller does.
+            await executor.begin(self.web.ringing.ring, self.call_sid)
+        except StoreError:
+            return False
+        status = await self.status_if_known()
+        alert = None if status is None else status.alert
+        return alert is not None and alert.state == "ringing"
+
+    async def fetch_human_soon(self) -> bool:
+        """The same for a caller who must hear something now: False, too, where it takes longer,
+        and it goes on behind us."""
+        fetching = asyncio.ensure_future(self.fetch_human())
+        self.web.executor.keep(fetching)
+        done, _ = await asyncio.wait({fetching}, timeout=DUE_S)
+        return bool(done) and fetching.result()
+
+    async def status(self, within_s: float = LOOK_WITHIN_S) -> CallStatus | None:
+        """Where the call stands; None when there is no such call. Raises StoreError."""
+        try:
+            async with asyncio.timeout(within_s):
+                return await self.web.replies.status(self.call_sid)
+        except UnknownCall:
+            return None
+        except TimeoutError as error:
+            raise self.web.executor.late() from error
+
+    async def status_if_known(self, within_s: float = LOOK_WITHIN_S) -> CallStatus | None:
+        """Where the call stands; None when that cannot be found out, or there is no such call."""
+        try:
+            return await self.status(within_s)
+        except StoreError:
+            return None
+
+    async def progress(self, turn: int, within_s: float = LOOK_WITHIN_S) -> ReplyProgress:
+        """What can be said of `turn` by now. Raises UnknownCall and StoreError."""
+        try:
+            async with asyncio.timeout(within_s):
+                return await self.web.replies.read(self.call_sid, turn)
+        except TimeoutError as error:
+            raise self.web.executor.late() from error
+
+    def naming_as_heard(self, phrases: tuple[str, ...]) -> CallAccess:
+        """The same call, whose addresses name these phrases of people as heard."""
+        return replace(self, addresses=replace(self.addresses, heard=phrases))
+
+
+def is_lost(reply: ReplyProgress, turn: int) -> bool:
+    """True where a failover has taken the turn: the record does not have it, or has let it go."""
+    status = reply.status
+    if status is None or reply.done or reply.over:
+        return False
+    return status.heard < turn or status.answered >= turn
+
+
+def _find_turn(record: CallRecord, turn: int, said: CallerInput) -> int:
+    """Under which turn these words stand, from `turn` on; the next one where they do not."""
+    words = (clean(record.call_sid, said.text), said.digits)
+    stored = {e.turn: (e.text, e.digits) for e in record.conversation_thread if e.role == "caller"}
+    # What is not in the thread was lost, or the call has gone on for too long to keep it.
+    if stored.get(turn, words) == words:
+        return turn
+    later = (number for number, kept in stored.items() if number > turn and kept == words)
+    return next(later, record.heard + 1)
+
+
+def now_ms() -> int:
+    """This machine's clock, for how long an outage has lasted: machines agree to a second."""
+    return int(time.time() * 1000)

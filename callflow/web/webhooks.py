@@ -1,0 +1,358 @@
+"""Answers the voice webhooks of a caller: they arrive, speak, wait for the reply, and hang up.
+
+Every request is answered from its address, the record and nothing else, within the time in which a
+caller can bear silence. What the record says comes first: a human on the line, the end of the call.
+Nobody is refused: a caller too many is rung through to the humans of their lift by the carrier
+itself, which needs no worker, and comes to the agent where none of them picks up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from callflow import tracing
+from callflow.call.limits import OVERLOAD
+from callflow.errors import CallEnded, StoreError, UnknownCall
+from callflow.store.replies import CallStatus, ExpectedReply, ReplyProgress
+from callflow.store.result import Result, UtteranceStored
+from callflow.twilio.twiml import Twiml
+from callflow.web.answers import OpeningReply, UnstoredInput
+from callflow.web.context import (
+    ASKED_WITHIN_S,
+    DUE_S,
+    PHRASES,
+    CallAccess,
+    WebContext,
+    is_lost,
+    now_ms,
+)
+from callflow.web.operator_messages import say_when_fetched, say_while_waiting
+from callflow.web.webhook import MAX_TURN, CallerInput
+
+REPEATED_WAIT_S = 0.3
+"""For the reply, where the carrier asks again: the caller has waited for the first answer."""
+
+WAITING_MOST = 3
+"""Requests of one call that wait here for its reply: the carrier sends one, and another where it
+takes the first for lost. More of them are a storm, and each is answered soon."""
+
+OUTAGE_RETRY_S = 0.25
+
+END_WITHIN_S = 10.0
+"""For so long the end of a call waits for the store. Nobody hears that; the carrier waits 15 s for
+an answer, and asks again for a moment only: a call whose end is lost stays open for hours."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTurn:
+    """A turn whose reply the caller waits for.
+
+    `phrases`: holding phrases that they have heard meanwhile. `said`: what they said, where this
+    request carries it; `since_ms`: since when that could not be stored, ms since 1970. `told`: the
+    last turn whose reply they have been given for sure.
+    """
+
+    number: int
+    phrases: int = 0
+    said: CallerInput | None = None
+    since_ms: int | None = None
+    told: int = 0
+
+
+async def inbound(call: CallAccess) -> Twiml:
+    """A call arrives, or this request arrives again."""
+    site, opening = call.site, call.opening
+    try:
+        full = site is not None and await call.web.is_full()
+        opened = await call.open(full=full)
+    except StoreError:
+        # The first turn opens the record, if the server is back by then.
+        return call.answers().listen(1, opening)
+    if not opened:
+        full = _was_too_many(await call.status_if_known())
+    if site is not None and full:
+        # Nothing was said yet; what is in flight has the caller's line come back as turn 1.
+        nothing = UnstoredInput(CallerInput(), now_ms())
+        return call.answers().dial(site, 0, 1, nothing, why=OVERLOAD)
+    return call.answers().listen(1, opening) if opened else await go_on(call, fresh=opening)
+
+
+def _was_too_many(status: CallStatus | None) -> bool:
+    if status is None or status.outcome is not None:
+        return False
+    return status.needs_human == OVERLOAD and status.heard == 0
+
+
+async def turn(call: CallAccess) -> Twiml:
+    """The caller has spoken: store it, wake a worker, wait for the reply."""
+    number, said = call.request.turn(), call.request.said()
+    # The address of a turn is given with the reply to the one before, or where nothing is owed.
+    return await _take(call, PendingTurn(number, said=said, told=number - 1), said)
+
+
+async def wait(call: CallAccess) -> Twiml:
+    """The caller has heard a holding phrase: store what is in flight, and go on waiting."""
+    number, phrases = call.request.turn(), call.request.number("k", 0)
+    if (unstored := UnstoredInput.of(call.request)) is not None:
+        said, since_ms = unstored.said, unstored.since_ms
+        return await _take(call, PendingTurn(number, phrases, said, since_ms), said)
+    return await _wait_on(call, PendingTurn(number, phrases))
+
+
+async def take_unstored(call: CallAccess, number: int, unstored: UnstoredInput | None) -> Twiml:
+    """A relay socket could not store what was said: from here on it rides in the address."""
+    if unstored is None or not (unstored.said.text or unstored.said.digits):
+        return await go_on(call)
+    pending = PendingTurn(number, said=unstored.said, since_ms=unstored.since_ms)
+    return await _take(call, pending, unstored.said)
+
+
+async def go_on(call: CallAccess, *, fresh: str | None = None) -> Twiml:
+    """Go on with a call wherever its record stands.
+
+    `fresh`: what to say where nobody has spoken yet.
+    """
+    try:
+        status = await call.status()
+    except StoreError:
+        # Which turn is the next nobody can tell: words taken for another turn would be lost.
+        return call.answers().again("still_here")
+    if status is None:
+        answers = call.answers()
+        return answers.listen(1, fresh or answers.phrase("still_here"))
+    if (over := conclude(call, status)) is not None:
+        return over
+    told = call.request.number("told", MAX_TURN)
+    return await say_when_fetched(call, status) or _resume(call, status, told, fresh)
+
+
+def _resume(call: CallAccess, status: CallStatus, told: int, fresh: str | None) -> Twiml:
+    answers, heard = call.answers(status), status.heard
+    if heard > status.answered:
+        return answers.hold(heard, 0, "still_here")
+    if status.answered > told:
+        # Answered while the carrier was fetching the caller: what it was told then came to nothing.
+        return Twiml(answers.language).redirect(call.addresses.wait(status.answered, 0))
+    if "p" in call.request.query:
+        text = answers.phrase("listening")
+    elif heard == 0 and fresh is not None:
+        text = fresh
+    else:
+        text = answers.phrases("still_here", "go_on")
+    return answers.listen(heard + 1, text)
+
+
+def conclude(call: CallAccess, status: CallStatus) -> Twiml | None:
+    """The answer where the conversation with us is over: the line is closed, a human is on it."""
+    if status.outcome is not None:
+        return call.answers(status).hang_up()
+    if status.with_human:
+        return call.answers(status).conference(call.call_sid, status.heard + 1)
+    return None
+
+
+async def _take(call: CallAccess, turn: PendingTurn, said: CallerInput) -> Twiml:
+    """Store what was said and wait for its reply."""
+    came_at = asyncio.get_running_loop().time()
+    if turn.since_ms is not None and turn.phrases == 0:
+        # Spoken into a socket that could not store it: nothing was heard since then.
+        silent_s = max(0, now_ms() - turn.since_ms) / 1000
+        came_at -= min(silent_s, call.web.settings.reply_wait_s)
+    with call.web.replies.expect(call.call_sid, turn.number) as expected:
+        try:
+            stored = await _store(call, turn, said, came_at)
+        except CallEnded:
+            return call.answers().hang_up()
+        except StoreError:
+            return await _hold(call, turn, UnstoredInput(said, turn.since_ms or now_ms()))
+        if call.request.line_closed:
+            return await end(call)
+        status = await call.status_if_known(DUE_S) if stored.phrases else None
+        phrase = await say_while_waiting(call, status, turn.number, turn.phrases)
+        if phrase is not None:
+            return phrase
+        # A turn that was stored before may have been answered before we listened.
+        again = stored.result is Result.AGAIN
+        reply = await _wait_for(call, expected, came_at, look_first=again)
+    return await _answer(call, turn, reply)
+
+
+async def _wait_on(call: CallAccess, turn: PendingTurn) -> Twiml:
+    """Wait for the reply to what was stored before."""
+    came_at = asyncio.get_running_loop().time()
+    with call.web.replies.expect(call.call_sid, turn.number) as expected:
+        try:
+            known = await call.progress(turn.number)
+        except UnknownCall:
+            return await _ask_again(call, turn)
+        except StoreError:
+            # Stored it was; only its reply cannot be read.
+            return await _hold(call, turn)
+        if is_lost(known, turn.number):
+            return await _ask_again(call, turn)
+        phrase = await say_while_waiting(call, known.status, turn.number, turn.phrases)
+        if phrase is not None:
+            return phrase
+        ready = known.done or known.over
+        reply = known if ready else await _wait_for(call, expected, came_at)
+    return await _answer(call, turn, reply)
+
+
+async def _ask_again(call: CallAccess, turn: PendingTurn) -> Twiml:
+    """A failover took a turn that we had acknowledged, and its address does not carry it: ask for
+    it again."""
+    try:
+        async with asyncio.timeout(ASKED_WITHIN_S):
+            await call.admit_loss(turn.number)
+    except CallEnded:
+        return call.answers().hang_up()
+    except (StoreError, TimeoutError):
+        return await _hold(call, PendingTurn(turn.number))
+    answers = call.answers(await call.status_if_known())
+    return answers.listen(turn.number + 1, answers.phrase("say_again"))
+
+
+async def _store(
+    call: CallAccess, turn: PendingTurn, said: CallerInput, came_at: float
+) -> UtteranceStored:
+    """Store it. What could not be stored before is tried for as long as the caller can wait: the
+    server may come back. Raises CallEnded and StoreError."""
+    patiently = turn.since_ms is not None
+    now = asyncio.get_running_loop().time
+    give_up = came_at + call.web.settings.reply_wait_s
+    try:
+        async with asyncio.timeout_at(max(give_up, came_at + ASKED_WITHIN_S, now() + DUE_S)):
+            while True:
+                try:
+                    stored, _ = await call.record_utterance(turn.number, said, told=turn.told)
+                    if patiently and stored.result is Result.AGAIN:
+                        await call.web.executor.run(call.web.intake.wake_again, call.call_sid)
+                    return stored
+                except StoreError:
+                    if not patiently or now() > give_up:
+                        raise
+                await asyncio.sleep(OUTAGE_RETRY_S)
+    except TimeoutError as error:
+        # It may be stored yet: whoever asks again is told that it was.
+        raise call.web.executor.late() from error
+
+
+async def _wait_for(
+    call: CallAccess, expected: ExpectedReply, came_at: float, *, look_first: bool = True
+) -> ReplyProgress | None:
+    """The reply, or what ended the call; None when the caller must hear something first."""
+    spent_s = asyncio.get_running_loop().time() - came_at
+    storm = call.web.replies.waiting(call.call_sid) > WAITING_MOST
+    within_s = call.web.settings.reply_wait_s
+    if call.request.repeated or storm:
+        within_s = REPEATED_WAIT_S
+    try:
+        return await expected.wait(max(0.05, within_s - spent_s), look_first=look_first)
+    except (StoreError, UnknownCall):
+        return None
+
+
+async def _answer(call: CallAccess, turn: PendingTurn, reply: ReplyProgress | None) -> Twiml:
+    """Say the reply, or what to do without one."""
+    if reply is None:
+        return await _hold(call, turn)
+    status = reply.status
+    if status is not None and (over := conclude(call, status)) is not None:
+        return over
+    if not reply.done:
+        return await _wait_for_human(call, turn, status)
+    if not await _may_say(call, turn, reply):
+        return await _hold(call, turn)
+    answers = call.answers(status).in_language(reply.lang)
+    # Whoever asked for a person hears at once that one is being rung.
+    wants = turn.said is not None and turn.said.wants_human is not None
+    first = f"{answers.phrase('getting_person')} " if wants and call.web.can_ring else ""
+    with tracing.span("speak"):
+        if answers.voice != "relay":
+            return answers.listen(turn.number + 1, first + reply.text)
+        opening = await _opening_reply(call, turn.number)
+        text = first + reply.text[opening.since :]
+        return answers.listen(turn.number + 1, text, reply=opening)
+
+
+async def _may_say(call: CallAccess, turn: PendingTurn, reply: ReplyProgress) -> bool:
+    """False where a failover may take the reply, or has: it is not spoken then, and comes again."""
+    try:
+        async with asyncio.timeout(max(DUE_S, call.web.settings.replica_wait_s)):
+            return await call.may_say(turn.number, reply.text)
+    except (StoreError, UnknownCall, TimeoutError):
+        return False
+
+
+async def _opening_reply(call: CallAccess, number: int) -> OpeningReply:
+    """What a relay socket that has gone could not say of the reply to `number`."""
+    try:
+        record = await call.web.run_soon(call.web.reader.read, call.call_sid)
+        since = len(await call.heard_part(record)) if record.answered == number else 0
+        sent_at = 0 if record.sent is None else record.sent.at
+    except (StoreError, UnknownCall):
+        since = sent_at = 0
+    return OpeningReply(number, since, sent_at)
+
+
+async def _wait_for_human(call: CallAccess, turn: PendingTurn, status: CallStatus | None) -> Twiml:
+    """The agent is silent for good, and humans are being rung: the caller hears that they are. When
+    a whole round of the ladder has passed, the agent listens again, and it goes on ringing."""
+    web, answers = call.web, call.answers(status)
+    alert = None if status is None else status.alert
+    if alert is None or alert.state == "nobody" or alert.round > 1:
+        try:
+            resume = web.store.handovers.resume
+            await web.run_soon(resume, call.call_sid, "nobody has picked up", over=False)
+        except StoreError:
+            return answers.hold(turn.number, turn.phrases, "still_here")
+        return answers.listen(turn.number + 1, answers.phrase("nobody_yet"))
+    with web.replies.watch(call.call_sid) as watched:
+        try:
+            await web.executor.begin(web.ringing.ring, call.call_sid)
+            changed = await watched.change(web.settings.reply_wait_s if turn.phrases else 0.0)
+        except (StoreError, UnknownCall):
+            return answers.hold(turn.number, turn.phrases, "still_here")
+    name = "getting_person" if turn.phrases % 2 == 0 else "still_here"
+    return conclude(call, changed) or answers.hold(turn.number, turn.phrases, name)
+
+
+async def _hold(
+    call: CallAccess, turn: PendingTurn, unstored: UnstoredInput | None = None
+) -> Twiml:
+    """No reply yet: the caller must hear something. After the second phrase a human is rung, and
+    after an outage of some seconds the carrier itself rings one."""
+    number, phrases = turn.number, turn.phrases
+    if unstored is not None:
+        answers = call.answers()
+        out_ms, site = now_ms() - unstored.since_ms, call.site
+        if site is not None and out_ms >= call.web.settings.outage_transfer_s * 1000:
+            return answers.dial(site, 0, number, unstored)
+    else:
+        answers = call.answers(await call.status_if_known(DUE_S))
+    if phrases < PHRASES:
+        return answers.hold(number, phrases, f"hold_{phrases + 1}", unstored)
+    ringing = unstored is None and await call.fetch_human_soon()
+    name = "getting_person" if ringing and phrases % 2 == 0 else f"hold_{phrases % 2 + 1}"
+    return answers.hold(number, phrases, name, unstored)
+
+
+async def line_status(call: CallAccess) -> Twiml:
+    """A status callback. Only the end matters, and nothing comes after it: whatever the order in
+    which they arrive, and however often, a call ends once and never opens again."""
+    return await end(call) if call.request.line_closed else Twiml("en")
+
+
+async def end(call: CallAccess) -> Twiml:
+    """The line is closed: the call ends in whatever state it is, and nobody is rung for it."""
+    await end_call(call.web, call.call_sid, call.request.fields.get("CallStatus", ""))
+    return call.answers().hang_up()
+
+
+async def end_call(web: WebContext, call_sid: str, status: str) -> None:
+    """The carrier says that the line of this call is closed, and by which `CallStatus`. Waits for
+    the store to come back. Raises StoreError."""
+    outcome = "hung_up" if status in ("completed", "") else status.replace("-", "_")
+    await web.executor.run_patiently(END_WITHIN_S, web.intake.end, call_sid, outcome)
+    await web.executor.background(web.ringing.call_off, call_sid)
