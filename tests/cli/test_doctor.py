@@ -62,6 +62,7 @@ def swept_by_a_watchdog(url: str) -> bool:
     return not by.endswith(UNDERSTUDY)
 
 
+@pytest.mark.stack
 def test_a_deployment_that_works_is_well(
     cli: Cli, staffed_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -82,6 +83,7 @@ def test_a_deployment_that_works_is_well(
         assert cli.run("doctor").out.endswith("\n1 unknown\n")
 
 
+@pytest.mark.stack
 def test_a_deployment_without_a_watchdog_is_warned_of(
     cli: Cli, staffed_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_disk_that_takes_nothing_is_told_of(
     assert ("make room on its disk" in found.way_out) is (grade is Severity.FAILURE)
 
 
+@pytest.mark.stack
 def test_a_replica_that_is_frozen_acknowledges_nothing(
     cli: Cli, own_server: EmbeddedServer, admin: Client
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_replica_that_is_frozen_acknowledges_nothing(
         assert "nothing is acknowledged" in found["sentence"]
 
 
+@pytest.mark.stack
 def test_a_replica_that_is_behind_for_less_than_a_second_is_in_step(
     own_server: EmbeddedServer, admin: Client
 ) -> None:

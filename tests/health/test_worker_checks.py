@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from callflow.health.check import Check, Severity
 from callflow.health.worker_checks import DEPLOY_MS, Workforce, check_workers
 from callflow.health.worker_reports import Phase, WorkerReport, WorkerReports
@@ -72,46 +70,46 @@ def test_workers_that_are_well_are_no_finding() -> None:
     assert "2 with 8 slots, 0 busy: w1@a, w2@b" in found["workers"].sentence
 
 
-@pytest.mark.parametrize(
-    ("changed", "check", "grade", "words"),
-    [
-        ({"at": NOW - 6_000}, "parents", "failure", "frozen or wedged"),
-        ({"children": 0, "short_ms": 6_000}, "children", "failure", "no child ready for 6 s"),
-        ({"children": 3, "short_ms": 11_000}, "children", "warning", "only 3 of 4"),
-        ({"lost": 13}, "children", "warning", "has lost 13 children in a minute"),
-        ({"busy": 1, "oldest_ms": 20_000}, "stuck turns", "failure", "in work for 20 s"),
-        ({"queues": ()}, "consumers", "failure", "consumes no queue"),
-    ],
+FOUND: tuple[tuple[dict[str, Any], str, str, str], ...] = (
+    ({"at": NOW - 6_000}, "parents", "failure", "frozen or wedged"),
+    ({"children": 0, "short_ms": 6_000}, "children", "failure", "no child ready for 6 s"),
+    ({"children": 3, "short_ms": 11_000}, "children", "warning", "only 3 of 4"),
+    ({"lost": 13}, "children", "warning", "has lost 13 children in a minute"),
+    ({"busy": 1, "oldest_ms": 20_000}, "stuck turns", "failure", "in work for 20 s"),
+    ({"queues": ()}, "consumers", "failure", "consumes no queue"),
 )
-def test_what_one_worker_says_of_itself_is_a_finding(
-    changed: dict[str, Any], check: str, grade: str, words: str
-) -> None:
-    sick = replace(WELL, node="w2@b", **changed)
-    found = problems(workforce(WELL, sick, present={"w1@a": 4, "w2@b": 4}))
-    assert list(found) == [check]
-    assert (found[check].severity, found[check].way_out != "") == (grade, True)
-    assert words in found[check].sentence
-    assert "w2@b" in found[check].sentence
-    assert "w1@a" not in found[check].sentence
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"at": NOW - 4_900},
-        {"children": 0, "short_ms": 4_000},
-        {"children": 3, "short_ms": 9_000},
-        {"lost": 12},
-        {"busy": 4, "oldest_ms": 18_000},
-        {"phase": Phase.DRAINING, "children": 0, "short_ms": 60_000, "queues": ()},
-        {"phase": Phase.DRAINING, "at": NOW - 100_000, "patience_ms": 150_000},
-        {"phase": Phase.STARTING, "at": NOW - 20_000, "patience_ms": 30_000, "children": 0},
-    ],
+def test_what_one_worker_says_of_itself_is_a_finding() -> None:
+    for changed, check, severity, words in FOUND:
+        sick = replace(WELL, node="w2@b", **changed)
+        found = problems(workforce(WELL, sick, present={"w1@a": 4, "w2@b": 4}))
+        assert list(found) == [check], changed
+        assert (found[check].severity, found[check].way_out != "") == (severity, True)
+        assert words in found[check].sentence
+        assert "w2@b" in found[check].sentence
+        assert "w1@a" not in found[check].sentence
+
+
+NO_FINDINGS: tuple[dict[str, Any], ...] = (
+    {"at": NOW - 4_900},
+    {"children": 0, "short_ms": 4_000},
+    {"children": 3, "short_ms": 9_000},
+    {"lost": 12},
+    {"busy": 4, "oldest_ms": 18_000},
+    {"phase": Phase.DRAINING, "children": 0, "short_ms": 60_000, "queues": ()},
+    {"phase": Phase.DRAINING, "at": NOW - 100_000, "patience_ms": 150_000},
+    {"phase": Phase.STARTING, "at": NOW - 20_000, "patience_ms": 30_000, "children": 0},
 )
-def test_what_is_only_a_moment_or_the_end_or_the_start_of_a_worker_is_none(
-    changed: dict[str, Any],
-) -> None:
-    assert not problems(workforce(WELL, replace(WELL, node="w2@b", **changed)))
+
+
+def test_what_is_only_a_moment_or_the_end_or_the_start_of_a_worker_is_none() -> None:
+    wrong = [
+        changed
+        for changed in NO_FINDINGS
+        if problems(workforce(WELL, replace(WELL, node="w2@b", **changed)))
+    ]
+    assert wrong == []
 
 
 def test_a_parent_that_was_never_heard_is_found_by_its_children() -> None:
@@ -128,26 +126,20 @@ def test_a_silent_parent_without_children_may_be_dead_or_frozen() -> None:
     assert "killed" in found["parents"].sentence
 
 
-@pytest.mark.parametrize(
-    ("changed", "waiting", "failed"),
-    [
-        ({}, {"turns": 3}, True),
-        ({}, {}, False),
+def test_a_consumer_that_no_longer_takes_what_waits_is_found() -> None:
+    found = problems(workforce(WELL, waiting={"turns": 3}))["consumers"]
+    assert "although messages wait in turns (3)" in found.sentence
+    fine: tuple[tuple[dict[str, Any], dict[str, int]], ...] = (
+        ({}, {}),
         # It has just taken one.
-        ({"idle_ms": 900}, {"turns": 3}, False),
+        ({"idle_ms": 900}, {"turns": 3}),
         # All its slots are busy: it must not take more.
-        ({"busy": 4}, {"turns": 3}, False),
+        ({"busy": 4}, {"turns": 3}),
         # It is another one's queue.
-        ({}, {"watchdog": 3}, False),
-    ],
-)
-def test_a_consumer_that_no_longer_takes_what_waits_is_found(
-    changed: dict[str, Any], waiting: dict[str, int], failed: bool
-) -> None:
-    found = problems(workforce(replace(WELL, **changed), waiting=waiting))
-    assert ("consumers" in found) == failed
-    if failed:
-        assert "although messages wait in turns (3)" in found["consumers"].sentence
+        ({}, {"watchdog": 3}),
+    )
+    for changed, waiting in fine:
+        assert "consumers" not in problems(workforce(replace(WELL, **changed), waiting=waiting))
 
 
 def test_a_watchdog_that_takes_no_sweeps_endangers_no_call() -> None:
@@ -229,13 +221,13 @@ def test_the_second_look_tells_how_things_are_now() -> None:
     assert "for 7 s" in problems(silent(6_000), silent(7_000))["parents"].sentence
 
 
-@pytest.mark.parametrize("unclaimed", [0, 3])
-def test_where_nobody_serves_nothing_is_said_of_those_who_would(unclaimed: int) -> None:
+def test_where_nobody_serves_nothing_is_said_of_those_who_would() -> None:
     starting = replace(WELL, phase=Phase.STARTING, queues=(), children=0)
-    found = judged(workforce(starting, present={}, unclaimed=unclaimed))
     nobody = "not judged: no worker is ready for calls"
-    assert {found[name].sentence for name in ("children", "consumers")} == {nobody}
-    assert found["capacity"].sentence == f"{nobody}, and {unclaimed or 'no'} calls want a reply"
+    for unclaimed, wanted in ((0, "no"), (3, "3")):
+        found = judged(workforce(starting, present={}, unclaimed=unclaimed))
+        assert {found[name].sentence for name in ("children", "consumers")} == {nobody}
+        assert found["capacity"].sentence == f"{nobody}, and {wanted} calls want a reply"
 
 
 def test_children_that_are_not_ready_for_a_moment_are_not_counted_as_ready() -> None:
