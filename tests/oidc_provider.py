@@ -43,6 +43,8 @@ class OidcProvider:
     algorithm: str = "RS256"
     change: Callable[[Claims], Claims] = dict
     """What becomes of the claims before they are signed."""
+    jwks: Claims | None = None
+    """Other keys than its own."""
     discovery: Claims = field(default_factory=dict)
     """Over what it truthfully says of itself."""
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -96,7 +98,8 @@ class OidcProvider:
 
     def get(self, path: str) -> Claims:
         if path == "/jwks":
-            return {"keys": [self.key.as_dict(private=False)]}
+            own = {"keys": [self.key.as_dict(private=False)]}
+            return own if self.jwks is None else self.jwks
         assert path == "/.well-known/openid-configuration", path
         return {
             "issuer": self.url,

@@ -71,7 +71,7 @@ class ActionForm:
 
 
 @dataclass(frozen=True, slots=True)
-class StaffActions:
+class BoardActions:
     """Does the actions of one web process; in the state of each request as `actions`. All methods
     block.
 
@@ -181,15 +181,15 @@ class StaffActions:
         return {"closed": self.ringing.hang_up(form.call_sid)}
 
 
-Action = Callable[[StaffActions, ActionForm], dict[str, object]]
+Action = Callable[[BoardActions, ActionForm], dict[str, object]]
 
 ACTIONS: Final[Mapping[str, Action]] = {
-    "take-over": StaffActions.take_over,
-    "say": StaffActions.say,
-    "note": StaffActions.note,
-    "fact": StaffActions.fact,
-    "urgency": StaffActions.urgency,
-    "end": StaffActions.end,
+    "take-over": BoardActions.take_over,
+    "say": BoardActions.say,
+    "note": BoardActions.note,
+    "fact": BoardActions.fact,
+    "urgency": BoardActions.urgency,
+    "end": BoardActions.end,
 }
 """Under which address each is asked for: /board/calls/CALLSID/…"""
 
@@ -209,7 +209,7 @@ def routes(auth: BoardAuth) -> list[BaseRoute]:
 
 def _handler(action: Action) -> Callable[[Request, Person], Awaitable[Response]]:
     async def handler(request: Request, person: Person) -> Response:
-        actions: StaffActions = request.state.actions
+        actions: BoardActions = request.state.actions
         fields: Mapping[str, str] = request.state.form
         name = fields.get("request") or new_request()
         form = ActionForm(request.path_params["sid"], person, fields, name)
@@ -228,7 +228,7 @@ def _handler(action: Action) -> Callable[[Request, Person], Awaitable[Response]]
     return handler
 
 
-def _find_record(actions: StaffActions, call_sid: str) -> CallRecord | None:
+def _find_record(actions: BoardActions, call_sid: str) -> CallRecord | None:
     try:
         return actions.snapshots.find(call_sid)
     except StoreError:

@@ -30,7 +30,7 @@ from callflow import bootstrap, tracing
 from callflow.access import sign_in
 from callflow.access.auth import BoardAuth
 from callflow.board import actions, pages
-from callflow.board.actions import StaffActions
+from callflow.board.actions import BoardActions
 from callflow.board.board_reader import BoardReader
 from callflow.board.feed import Feed
 from callflow.errors import CallError, SettingsError, StoreError
@@ -150,7 +150,7 @@ async def _parts(
                     "web": web,
                     "health": fitness,
                     **all_calls,
-                    "actions": StaffActions(
+                    "actions": BoardActions(
                         store, web.reader, web.ringing, bring, executor.background
                     ),
                 }

@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from starlette.responses import StreamingResponse
 
 from callflow.board import feed as feeds
 from callflow.board.board_reader import BoardReader, BoardState
-from callflow.board.feed import STALE_MS, BoardUpdate, Feed
+from callflow.board.feed import REMEMBERED, STALE_MS, BoardClock, BoardUpdate, BoardVersions, Feed
+from callflow.board.pages import stream_events
 from callflow.health.deployment_checks import WorkforceStatus
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.keys import SHARDS
 from callflow.store.reader import ENDED_MS, CallsOverview, CallWatcher
-from tests.boards import AT, seen, shown
+from tests.board_rows import AT, seen, shown
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
 
@@ -282,5 +284,115 @@ def test_while_the_store_is_gone_the_board_stays_and_says_how_old_it_is(
                 news = await until(board, tells(SID))
                 assert (news.header["trouble"], news.header["stale"]) == ("", False)
             parts.close()
+
+    run(story)
+
+
+def test_a_board_that_comes_back_is_told_what_it_missed_and_no_more() -> None:
+    state, clock = BoardVersions(), BoardClock(AT, AT)
+    assert state.update(seen(shown("CA1"), shown("CA2"), shown("CA3")))
+    one = state.version
+    third = shown("CA3")
+    assert state.update(seen(shown("CA2", 1), third))
+    two = state.version
+    changes = state.since(one, clock).to_dict()
+    assert sorted(row["call_sid"] for row in changes["changed"]) == ["CA2", "CA3"]
+    assert changes["gone"] == ["CA1"]
+
+    last = shown("CA2", 2)
+    assert state.update(seen(last, third))
+    assert [row["fence"] for row in state.since(two, clock).to_dict()["changed"]] == [2]
+    assert not state.update(seen(last, third, at=AT + 250))
+    assert state.since(state.version, clock).kind == "clock"
+    for unknown in (None, 0, -1, state.version + 1):
+        assert len(state.since(unknown, clock).to_dict()["rows"]) == 2
+    assert state.update(seen(last, third, takeovers=1))
+    news = state.since(state.version - 1, clock)
+    assert (news.kind, news.header["takeovers"]) == ("change", 1)
+    assert news.to_dict()["changed"] == news.to_dict()["gone"] == []
+
+
+def test_what_has_left_long_ago_is_known_no_more_and_all_is_told() -> None:
+    state, clock = BoardVersions(), BoardClock(AT, AT)
+    state.update(seen(shown("CA1"), shown("CA2")))
+    state.update(seen(shown("CA2")))
+    for number in range(3 * REMEMBERED):
+        state.update(seen(shown("CA2", number)))
+    assert state.since(1, clock).kind == "snapshot"
+    assert state.since(state.version - REMEMBERED + 1, clock).kind == "change"
+    assert state._gone_in == {}
+
+
+def test_what_boards_are_told_is_the_same_as_text() -> None:
+    state = BoardVersions()
+    state.update(seen(shown("CA2"), shown("CA1"), takeovers=3))
+    clock = BoardClock(AT + 1_001, AT, 'why "not"')
+    news = state.since(None, clock)
+    assert json.loads(news.to_json()) == json.loads(json.dumps(news.to_dict()))
+    assert (news.header["age_ms"], news.header["stale"]) == (1_001, True)
+    assert [row["call_sid"] for row in news.to_dict()["rows"]] == ["CA1", "CA2"]
+    assert "\n" not in news.to_json()
+    state.update(seen(shown("CA2")))
+    news = state.since(1, clock)
+    assert json.loads(news.to_json()) == json.loads(json.dumps(news.to_dict()))
+
+
+async def events(response: StreamingResponse) -> AsyncIterator[dict[str, Any]]:
+    """Each event as a browser reads it."""
+    async for chunk in response.body_iterator:
+        assert isinstance(chunk, bytes)
+        assert chunk.endswith(b"\n\n")
+        lines = chunk.decode().removesuffix("\n\n").split("\n")
+        fields = dict(line.split(": ", 1) for line in lines)
+        if "data" in fields:
+            yield {**fields, "data": json.loads(fields["data"])}
+
+
+async def next_of(stream: AsyncIterator[dict[str, Any]], kind: str) -> dict[str, Any]:
+    return await anext(event async for event in stream if event["event"] == kind)
+
+
+def test_a_browser_gets_a_snapshot_and_changes_and_the_time(parts: Parts) -> None:
+    async def story() -> None:
+        parts.store.open(SID)
+        feed = Feed(reader_of(parts))
+        async with feed.running():
+            response = stream_events(feed, "")
+            assert response.media_type == "text/event-stream"
+            assert response.headers["cache-control"] == "no-store"
+            async with aclosing(events(response)) as stream:  # type: ignore[type-var]
+                first = await anext(stream)
+                assert first["event"] == "snapshot"
+                assert first["id"] == f"{feed.name}-{first['data']['version']}"
+                assert [row["call_sid"] for row in first["data"]["rows"]] == [SID]
+                clock = await next_of(stream, "clock")
+                assert clock["data"].keys() == {"version", "header"}
+                assert clock["data"]["header"]["age_ms"] >= 0
+                parts.store.record_utterance(SID, 1, "line\nbreak “here”")
+                change = await next_of(stream, "change")
+                (row,) = change["data"]["changed"]
+                assert row["last"] == ["caller", "line break “here”"]
+
+    run(story)
+
+
+def test_after_a_reconnect_a_browser_gets_what_it_missed(parts: Parts) -> None:
+    async def story() -> None:
+        parts.store.open(SID)
+        parts.store.open("CA2")
+        feed = Feed(reader_of(parts))
+        async with feed.running(), aclosing(feed.follow()) as other:
+            first = await anext(events(stream_events(feed, "")))
+            parts.store.record_utterance(SID, 1, "stuck")
+            await anext(news async for news in other if news.kind == "change")
+            again = await anext(events(stream_events(feed, first["id"])))
+            assert again["event"] == "change"
+            assert [row["call_sid"] for row in again["data"]["changed"]] == [SID]
+
+            version = again["data"]["version"]
+            for foreign in (f"other-{version}", f"{feed.name}-x", f"{feed.name}-٣", "", "-1"):
+                whole = await anext(events(stream_events(feed, foreign)))
+                assert whole["event"] == "snapshot", foreign
+                assert len(whole["data"]["rows"]) == 2
 
     run(story)

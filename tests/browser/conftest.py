@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from tests.board_app import password_of, write_users
 from tests.browser.scene import SITES, Scene
-from tests.desk import password_of, write_users
 from tests.exchange import Exchange, open_exchange
 from tests.needs import missing
 from tests.parts import Parts

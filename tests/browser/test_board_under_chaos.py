@@ -21,9 +21,9 @@ from playwright.sync_api import Browser, Page
 from callflow.lab.stack import free_port
 from callflow.redis.client import connect
 from callflow.store.reader import CallReader
+from tests.board_app import password_of, write_users
 from tests.browser.scene import SITES
 from tests.browser.truth import State, between, could_be_last, states
-from tests.desk import password_of, write_users
 from tests.parts import Parts
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until

@@ -15,8 +15,8 @@ from callflow.access.http import SESSION_COOKIE
 from callflow.access.sessions import csrf_token
 from callflow.lab.carrier.carrier import PlacedCall
 from callflow.lab.chaos.environment import PhoneLine
+from tests.board_app import password_of, write_users
 from tests.chaos.test_telephone import GATHER, RELAY, SPEED, Telephone
-from tests.desk import password_of, write_users
 from tests.stack_parts import running
 from tests.waiting import wait_until
 

@@ -31,23 +31,23 @@ def _pressed(*names: str, view: WatchView | None = None) -> WatchView:
     return view
 
 
-@pytest.mark.parametrize(
-    ("names", "chosen"),
-    [
-        (("j",), "CA1"),
-        (("up",), "CA1"),
-        (("j", "down"), "CA2"),
-        (("j", "j", "k"), "CA1"),
-        (("j", "k", "k"), "CA1"),
-        (("G",), "CA4"),
-        (("end", "j"), "CA4"),
-        (("end", "home"), "CA1"),
-        (("j", "pagedown"), "CA3"),
-        (("x",), None),
-    ],
-)
-def test_keys_choose_calls_and_stop_at_both_ends(names: tuple[str, ...], chosen: str) -> None:
-    assert _pressed(*names).chosen == chosen
+CHOICES: list[tuple[tuple[str, ...], str | None]] = [
+    (("j",), "CA1"),
+    (("up",), "CA1"),
+    (("j", "down"), "CA2"),
+    (("j", "j", "k"), "CA1"),
+    (("j", "k", "k"), "CA1"),
+    (("G",), "CA4"),
+    (("end", "j"), "CA4"),
+    (("end", "home"), "CA1"),
+    (("j", "pagedown"), "CA3"),
+    (("x",), None),
+]
+
+
+def test_keys_choose_calls_and_stop_at_both_ends() -> None:
+    for names, chosen in CHOICES:
+        assert _pressed(*names).chosen == chosen, names
 
 
 def test_a_choice_stays_with_its_call_wherever_that_moves_to() -> None:
@@ -138,27 +138,27 @@ def _stdin(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         yield
 
 
-@pytest.mark.parametrize(
-    ("sent", "key"),
-    [
-        ("q", "q"),
-        ("\r", "enter"),
-        ("\x1b[A", "up"),
-        ("\x1bOB", "down"),
-        ("\x1b[6~", "pagedown"),
-        ("\x1b", "escape"),
-        ("\x1b[24;5~", "c-f12"),
-        ("\x04", "q"),
-        ("\x7f", "backspace"),
-        ("é", "é"),
-    ],
-)
+SENT = [
+    ("q", "q"),
+    ("\r", "enter"),
+    ("\x1b[A", "up"),
+    ("\x1bOB", "down"),
+    ("\x1b[6~", "pagedown"),
+    ("\x1b", "escape"),
+    ("\x1b[24;5~", "c-f12"),
+    ("\x04", "q"),
+    ("\x7f", "backspace"),
+    ("é", "é"),
+]
+
+
 def test_what_a_terminal_sends_for_a_key_is_known(
-    sent: str, key: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with _stdin(terminal, monkeypatch), read_keys() as read:
-        terminal.press(sent)
-        assert read(1) == ([key] if key else [])
+        for sent, key in SENT:
+            terminal.press(sent)
+            assert read(1) == [key]
 
 
 def test_no_key_is_waited_for_in_vain(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from callflow.call import ladder
 from callflow.errors import StoreUnavailable
 from callflow.store.replies import CallStatus, Replies
 from callflow.store.staff_actions import StaffActions
-from tests.acting import Dispatcher, dispatcher, staffed_exchange
+from tests.dispatchers import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import Exchange
 from tests.parts import SID, Parts
 

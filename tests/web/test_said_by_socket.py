@@ -16,7 +16,7 @@ from callflow.errors import StoreUnavailable
 from callflow.store.calls import CallStore
 from callflow.store.keys import SAID_CHANNEL
 from callflow.store.staff_actions import StaffActions
-from tests.acting import Dispatcher, dispatcher, staffed_exchange
+from tests.dispatchers import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import RELAY, Exchange
 from tests.parts import SID, Parts
 from tests.relay_socket import Socket, relay

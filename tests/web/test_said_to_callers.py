@@ -14,7 +14,7 @@ import pytest
 from callflow.lab.carrier.carrier import Carrier, PlacedCall
 from callflow.lab.carrier.simulated_people import Behaviour
 from callflow.web import operator_messages
-from tests.acting import Dispatcher, dispatcher, staffed_exchange
+from tests.dispatchers import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import ACCOUNT, GATHER, PUBLIC, RELAY, TOKEN, Exchange
 from tests.parts import SID, Parts
 from tests.phone.liftline import FAST

@@ -16,7 +16,15 @@ from callflow.access import oidc, sign_in
 from callflow.access.auth import BoardAuth
 from callflow.errors import SettingsError
 from callflow.settings import Settings, load
-from tests.desk import NEAR, Desk, desk, password_of, session_cookie, sign_in_as, write_users
+from tests.board_app import (
+    NEAR,
+    BoardApp,
+    board_app,
+    password_of,
+    session_cookie,
+    sign_in_as,
+    write_users,
+)
 from tests.oidc_provider import CLIENT, SECRET, Claims, OidcProvider, oidc_provider, rsa_key
 
 ROLES = "night-desk=dispatcher,lift-leads=admin,everybody=viewer"
@@ -40,8 +48,8 @@ def settings_for(company: OidcProvider, **more: object) -> dict[str, object]:
 
 
 @pytest.fixture
-def here(redis_url: str, company: OidcProvider) -> Iterator[Desk]:
-    with desk(redis_url, **settings_for(company)) as running:
+def here(redis_url: str, company: OidcProvider) -> Iterator[BoardApp]:
+    with board_app(redis_url, **settings_for(company)) as running:
         yield running
 
 
@@ -57,7 +65,7 @@ def come_back(browser: TestClient, company: OidcProvider, there: str = "/board")
     return browser.get(back)
 
 
-def refused(here: Desk, answer: httpx2.Response, browser: TestClient, says: str) -> None:
+def refused(here: BoardApp, answer: httpx2.Response, browser: TestClient, says: str) -> None:
     assert answer.status_code == 403
     assert says in answer.text
     assert not session_cookie(browser)
@@ -67,7 +75,9 @@ def refused(here: Desk, answer: httpx2.Response, browser: TestClient, says: str)
 VOUCH, ANEW = "did not vouch for you", "Begin again"
 
 
-def test_somebody_whom_the_company_knows_sees_the_board(here: Desk, company: OidcProvider) -> None:
+def test_somebody_whom_the_company_knows_sees_the_board(
+    here: BoardApp, company: OidcProvider
+) -> None:
     browser = here.browser()
     assert 'href="/board/sign-in/oidc?next=/board"' in browser.get("/board/sign-in").text
     answer = come_back(browser, company, "/board/call")
@@ -75,44 +85,42 @@ def test_somebody_whom_the_company_knows_sees_the_board(here: Desk, company: Oid
     assert browser.get("/board").text.startswith("dana dispatcher:")
 
 
-def test_where_there_are_only_company_accounts_no_password_is_asked_for(here: Desk) -> None:
+def test_where_there_are_only_company_accounts_no_password_is_asked_for(here: BoardApp) -> None:
     assert "password" not in here.browser().get("/board/sign-in").text.lower()
     assert sign_in_as(here.browser(), "ana").status_code == 403
 
 
 def test_a_link_through_the_provider_leads_nowhere_but_to_the_board(
-    here: Desk, company: OidcProvider
+    here: BoardApp, company: OidcProvider
 ) -> None:
     answer = come_back(here.browser(), company, "https://evil.example/board")
     assert answer.headers["location"] == "/board"
 
 
-@pytest.mark.parametrize(
-    ("claims", "path", "role"),
-    [
-        ({"groups": ["lift-leads", "everybody"]}, "groups", "admin"),
-        ({"groups": "everybody"}, "groups", "viewer"),
-        ({"realm_access": {"roles": ["night-desk"]}}, "realm_access.roles", "dispatcher"),
-        ({"https://x.example/roles": ["everybody"]}, "https://x.example/roles", "viewer"),
-    ],
-)
-def test_roles_come_from_the_claim_that_is_named(
-    redis_url: str, company: OidcProvider, claims: Claims, path: str, role: str
-) -> None:
-    company.person = {"sub": "u-1", "preferred_username": "dana", **claims}
-    with desk(redis_url, **settings_for(company, oidc_role_claim=path)) as here:
-        browser = here.browser()
-        come_back(browser, company)
-        assert browser.get("/board").text.startswith(f"dana {role}:")
+ROLE_CLAIMS: list[tuple[Claims, str, str]] = [
+    ({"groups": ["lift-leads", "everybody"]}, "groups", "admin"),
+    ({"groups": "everybody"}, "groups", "viewer"),
+    ({"realm_access": {"roles": ["night-desk"]}}, "realm_access.roles", "dispatcher"),
+    ({"https://x.example/roles": ["everybody"]}, "https://x.example/roles", "viewer"),
+]
 
 
-@pytest.mark.parametrize("groups", [None, [], ["others"], {"admin": True}, "admin", 7, ["admin"]])
+def test_roles_come_from_the_claim_that_is_named(redis_url: str, company: OidcProvider) -> None:
+    for claims, path, role in ROLE_CLAIMS:
+        company.person = {"sub": "u-1", "preferred_username": "dana", **claims}
+        with board_app(redis_url, **settings_for(company, oidc_role_claim=path)) as here:
+            browser = here.browser()
+            come_back(browser, company)
+            assert browser.get("/board").text.startswith(f"dana {role}:"), claims
+
+
 def test_somebody_without_a_mapped_role_is_not_let_in(
-    here: Desk, company: OidcProvider, groups: object
+    here: BoardApp, company: OidcProvider
 ) -> None:
-    company.person["groups"] = groups
-    browser = here.browser()
-    refused(here, come_back(browser, company), browser, "no role here")
+    groups: list[object] = [None, [], ["others"], {"admin": True}, "admin", 7, ["admin"]]
+    for company.person["groups"] in groups:
+        browser = here.browser()
+        refused(here, come_back(browser, company), browser, "no role here")
 
 
 WRONG: dict[str, Callable[[Claims], Claims]] = {
@@ -131,34 +139,32 @@ WRONG: dict[str, Callable[[Claims], Claims]] = {
 }
 
 
-@pytest.mark.parametrize("wrong", WRONG)
 def test_a_token_that_is_not_for_this_sign_in_lets_nobody_in(
-    here: Desk, company: OidcProvider, wrong: str
+    here: BoardApp, company: OidcProvider
 ) -> None:
-    company.change = WRONG[wrong]
-    browser = here.browser()
-    refused(here, come_back(browser, company), browser, VOUCH)
+    for company.change in WRONG.values():
+        browser = here.browser()
+        refused(here, come_back(browser, company), browser, VOUCH)
 
 
 def test_a_token_that_the_provider_has_not_signed_lets_nobody_in(
-    here: Desk, company: OidcProvider
+    here: BoardApp, company: OidcProvider
 ) -> None:
     company.signs_with = rsa_key("two")
     browser = here.browser()
     refused(here, come_back(browser, company), browser, VOUCH)
 
 
-@pytest.mark.parametrize("algorithm", ["HS256", "none"])
 def test_a_signature_that_anybody_can_make_lets_nobody_in(
-    here: Desk, company: OidcProvider, algorithm: str
+    here: BoardApp, company: OidcProvider
 ) -> None:
-    company.algorithm = algorithm
-    browser = here.browser()
-    refused(here, come_back(browser, company), browser, VOUCH)
+    for company.algorithm in ("HS256", "none"):
+        browser = here.browser()
+        refused(here, come_back(browser, company), browser, VOUCH)
 
 
 def test_a_provider_that_changes_its_keys_is_asked_for_them_but_not_all_the_time(
-    here: Desk, company: OidcProvider, monkeypatch: pytest.MonkeyPatch
+    here: BoardApp, company: OidcProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert come_back(here.browser(), company).status_code == 303
     company.key = rsa_key("two")
@@ -168,7 +174,7 @@ def test_a_provider_that_changes_its_keys_is_asked_for_them_but_not_all_the_time
     assert company.asked.count("/jwks") == 2
 
 
-def test_a_way_back_works_once(here: Desk, company: OidcProvider) -> None:
+def test_a_way_back_works_once(here: BoardApp, company: OidcProvider) -> None:
     browser = here.browser()
     sent = sent_there(browser)
     kept = dict(browser.cookies)
@@ -183,7 +189,9 @@ def test_a_way_back_works_once(here: Desk, company: OidcProvider) -> None:
         assert ANEW in answer.text
 
 
-def test_a_way_back_works_in_the_browser_that_was_sent(here: Desk, company: OidcProvider) -> None:
+def test_a_way_back_works_in_the_browser_that_was_sent(
+    here: BoardApp, company: OidcProvider
+) -> None:
     back = company.authorize(sent_there(here.browser()))
     stranger = here.browser()
     refused(here, stranger.get(back), stranger, ANEW)
@@ -191,32 +199,27 @@ def test_a_way_back_works_in_the_browser_that_was_sent(here: Desk, company: Oidc
     refused(here, stranger.get(back), stranger, ANEW)
 
 
-@pytest.mark.parametrize("state", ["", ".", "x", "x.y", "eyJhdCI6IDB9.AAAA", "é.é"])
 def test_a_state_that_we_did_not_give_is_worth_nothing(
-    here: Desk, company: OidcProvider, state: str
+    here: BoardApp, company: OidcProvider
 ) -> None:
     browser = here.browser()
     sent_there(browser)
-    answer = browser.get("/board/sign-in/oidc/back", params={"code": "x", "state": state})
-    refused(here, answer, browser, ANEW)
+    for state in ("", ".", "x", "x.y", "eyJhdCI6IDB9.AAAA", "é.é"):
+        answer = browser.get("/board/sign-in/oidc/back", params={"code": "x", "state": state})
+        refused(here, answer, browser, ANEW)
 
 
-@pytest.mark.parametrize("keys", [{}, {"keys": 7}, {"keys": None}, {"keys": [{}]}, {"keys": [7]}])
-def test_a_provider_without_keys_lets_nobody_in(
-    here: Desk, company: OidcProvider, monkeypatch: pytest.MonkeyPatch, keys: Claims
-) -> None:
-    kept = OidcProvider.get
-    monkeypatch.setattr(
-        OidcProvider, "get", lambda self, path: keys if path == "/jwks" else kept(self, path)
-    )
-    browser = here.browser()
-    answer = come_back(browser, company)
-    assert answer.status_code == 403, answer.text
-    assert not session_cookie(browser)
+def test_a_provider_without_keys_lets_nobody_in(here: BoardApp, company: OidcProvider) -> None:
+    wrong: list[Claims] = [{}, {"keys": 7}, {"keys": None}, {"keys": [{}]}, {"keys": [7]}]
+    for company.jwks in wrong:
+        browser = here.browser()
+        answer = come_back(browser, company)
+        assert answer.status_code == 403, (company.jwks, answer.text)
+        assert not session_cookie(browser)
 
 
 def test_who_takes_too_long_begins_again(
-    here: Desk, company: OidcProvider, monkeypatch: pytest.MonkeyPatch
+    here: BoardApp, company: OidcProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = here.browser()
     back = company.authorize(sent_there(browser))
@@ -225,7 +228,7 @@ def test_who_takes_too_long_begins_again(
 
 
 def test_an_answer_of_another_provider_or_with_an_error_is_not_followed(
-    here: Desk, company: OidcProvider
+    here: BoardApp, company: OidcProvider
 ) -> None:
     for change in ({"iss": "https://evil.example"}, {"error": "access_denied"}, {"code": ""}):
         browser = here.browser()
@@ -243,7 +246,7 @@ def test_a_provider_that_calls_itself_otherwise_or_is_not_there_is_told(
     gone = settings_for(company, oidc_issuer="http://127.0.0.1:1")
     for settings, says in (({}, company.discovery), ({}, elsewhere), (gone, {})):
         company.discovery = dict(says)
-        with desk(redis_url, **{**settings_for(company), **settings}) as here:
+        with board_app(redis_url, **{**settings_for(company), **settings}) as here:
             answer = here.browser().get("/board/sign-in/oidc")
             assert answer.status_code == 503
             assert "cannot be reached" in answer.text
@@ -254,7 +257,7 @@ def test_a_company_account_cannot_pass_for_a_local_user(
 ) -> None:
     users = write_users(tmp_path / "users.yaml", ana="viewer")
     company.person["preferred_username"] = "ANA"
-    with desk(redis_url, **settings_for(company, users=users)) as here:
+    with board_app(redis_url, **settings_for(company, users=users)) as here:
         browser = here.browser()
         refused(here, come_back(browser, company), browser, "local user")
         assert sign_in_as(browser, "ana", password_of("ana")).status_code == 303
@@ -272,20 +275,20 @@ def test_without_the_extra_the_setting_is_named(
     auth.close()
 
 
-@pytest.mark.parametrize(
-    ("environ", "named"),
-    [
-        ({"OIDC_ISSUER": "https://x.example"}, "CALLFLOW_OIDC_CLIENT_ID"),
-        ({"OIDC_CLIENT_ID": "us"}, "CALLFLOW_OIDC_ISSUER"),
-        ({"OIDC_ISSUER": "http://x.example", "OIDC_CLIENT_ID": "us"}, "CALLFLOW_OIDC_ISSUER"),
-        ({"OIDC_ROLES": "desk=boss"}, "CALLFLOW_OIDC_ROLES"),
-        ({"OIDC_ROLES": "dispatcher"}, "CALLFLOW_OIDC_ROLES"),
-        ({"BOARD_URL": "http://board.example"}, "CALLFLOW_BOARD_URL"),
-        ({"BOARD_URL": "https://board.example/path"}, "CALLFLOW_BOARD_URL"),
-        ({"SESSION_IDLE_S": "3600", "SESSION_MOST_S": "600"}, "CALLFLOW_SESSION_IDLE_S"),
-    ],
-)
-def test_settings_that_do_not_fit_are_named(environ: dict[str, str], named: str) -> None:
-    with pytest.raises(SettingsError) as told:
-        load({f"CALLFLOW_{name}": value for name, value in environ.items()})
-    assert told.value.name == named
+UNFIT = [
+    ({"OIDC_ISSUER": "https://x.example"}, "CALLFLOW_OIDC_CLIENT_ID"),
+    ({"OIDC_CLIENT_ID": "us"}, "CALLFLOW_OIDC_ISSUER"),
+    ({"OIDC_ISSUER": "http://x.example", "OIDC_CLIENT_ID": "us"}, "CALLFLOW_OIDC_ISSUER"),
+    ({"OIDC_ROLES": "desk=boss"}, "CALLFLOW_OIDC_ROLES"),
+    ({"OIDC_ROLES": "dispatcher"}, "CALLFLOW_OIDC_ROLES"),
+    ({"BOARD_URL": "http://board.example"}, "CALLFLOW_BOARD_URL"),
+    ({"BOARD_URL": "https://board.example/path"}, "CALLFLOW_BOARD_URL"),
+    ({"SESSION_IDLE_S": "3600", "SESSION_MOST_S": "600"}, "CALLFLOW_SESSION_IDLE_S"),
+]
+
+
+def test_settings_that_do_not_fit_are_named() -> None:
+    for environ, named in UNFIT:
+        with pytest.raises(SettingsError) as told:
+            load({f"CALLFLOW_{name}": value for name, value in environ.items()})
+        assert told.value.name == named, environ

@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 
 
 @dataclass
-class Desk:
+class ReaderBench:
     """A reader of the test's server, its clock, and what goes wrong between the two."""
 
     parts: Parts
@@ -63,8 +63,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(parts: Parts) -> Desk:
-    built = Desk(parts)
+def bench(parts: Parts) -> ReaderBench:
+    built = ReaderBench(parts)
     parts.store.open(SID)
     a_millisecond_later(parts)
     return built
@@ -93,135 +93,137 @@ def events(seen: BoardState, sid: str = SID) -> list[str]:
     return [entry.event for entry in seen.lines[sid][1]] if sid in seen.lines else []
 
 
-def test_only_what_has_changed_is_built_anew(desk: Desk) -> None:
-    desk.parts.store.open("CA2")
-    first = desk.read().rows
-    desk.parts.store.record_utterance(SID, 1, "stuck")
-    second = desk.read().rows
+def test_only_what_has_changed_is_built_anew(bench: ReaderBench) -> None:
+    bench.parts.store.open("CA2")
+    first = bench.read().rows
+    bench.parts.store.record_utterance(SID, 1, "stuck")
+    second = bench.read().rows
     assert second["CA2"] is first["CA2"]
     assert second[SID] is not first[SID]
     assert json.loads(second[SID].text)["last"] == ["caller", "stuck"]
-    assert desk.read().rows[SID] is second[SID]
+    assert bench.read().rows[SID] is second[SID]
 
 
-def test_a_beat_alone_is_told_twice_a_second_and_no_oftener(desk: Desk) -> None:
-    desk.parts.store.record_utterance(SID, 1, "stuck")
-    lease = claimed(desk.parts)
-    first = desk.read().rows[SID]
+def test_a_beat_alone_is_told_twice_a_second_and_no_oftener(bench: ReaderBench) -> None:
+    bench.parts.store.record_utterance(SID, 1, "stuck")
+    lease = claimed(bench.parts)
+    first = bench.read().rows[SID]
     at = first.row.beat_at
     assert at is not None
-    desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS)
-    assert desk.read().rows[SID] is first
-    desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 1)
-    assert desk.read().rows[SID].row.beat_at == at + BEAT_STEP_MS + 1
-    desk.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 2)
-    desk.parts.store.save_draft(lease, 1, "I am")
-    assert desk.read().rows[SID].row.beat_at == at + BEAT_STEP_MS + 2
+    bench.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS)
+    assert bench.read().rows[SID] is first
+    bench.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 1)
+    assert bench.read().rows[SID].row.beat_at == at + BEAT_STEP_MS + 1
+    bench.parts.store.beat(lease, now_ms=at + BEAT_STEP_MS + 2)
+    bench.parts.store.save_draft(lease, 1, "I am")
+    assert bench.read().rows[SID].row.beat_at == at + BEAT_STEP_MS + 2
 
 
-def test_each_line_that_is_written_while_we_look_is_told_once(desk: Desk) -> None:
-    assert events(desk.read()) == []  # The opening was before.
-    desk.parts.store.record_utterance(SID, 1, "stuck")
-    desk.parts.store.open("CA2")
-    seen = desk.read()
+def test_each_line_that_is_written_while_we_look_is_told_once(bench: ReaderBench) -> None:
+    assert events(bench.read()) == []  # The opening was before.
+    bench.parts.store.record_utterance(SID, 1, "stuck")
+    bench.parts.store.open("CA2")
+    seen = bench.read()
     assert (events(seen), events(seen, "CA2")) == (["heard"], ["opened"])
     assert isinstance(seen.lines[SID][0], CallSummary)
-    assert desk.read().lines == {}
+    assert bench.read().lines == {}
 
 
 def test_takeovers_of_a_call_are_all_counted_and_those_of_the_hour_since_we_look(
-    desk: Desk,
+    bench: ReaderBench,
 ) -> None:
-    taken_over(desk.parts)
-    a_millisecond_later(desk.parts)
-    first = desk.read()
+    taken_over(bench.parts)
+    a_millisecond_later(bench.parts)
+    first = bench.read()
     assert (first.rows[SID].row.takeovers, first.takeovers) == (1, 0)
     assert first.since_ms == first.look.now_ms
-    desk.parts.store.reclaim(SID, claimed(desk.parts, "again").fence, 10**13, "gone")
-    second = desk.read()
+    bench.parts.store.reclaim(SID, claimed(bench.parts, "again").fence, 10**13, "gone")
+    second = bench.read()
     assert (second.rows[SID].row.takeovers, second.takeovers) == (2, 1)
     assert second.since_ms == first.since_ms
 
 
-def test_the_longest_silence_may_be_one_that_is_not_over(desk: Desk) -> None:
-    assert desk.read().silence is None
-    now_ms = desk.parts.snapshots.now_ms()
-    desk.parts.store.record_utterance(SID, 1, "stuck", now_ms=now_ms - 3_000)
-    silence = desk.read().silence
+def test_the_longest_silence_may_be_one_that_is_not_over(bench: ReaderBench) -> None:
+    assert bench.read().silence is None
+    now_ms = bench.parts.snapshots.now_ms()
+    bench.parts.store.record_utterance(SID, 1, "stuck", now_ms=now_ms - 3_000)
+    silence = bench.read().silence
     assert silence is not None
     assert silence.call_sid == SID
     assert 3_000 <= silence.ms < 3_000 + 60_000
-    lease = claimed(desk.parts)
-    desk.parts.store.commit(lease, 1, "I am here.", now_ms=now_ms + 1_000)
-    silence = desk.read().silence
+    lease = claimed(bench.parts)
+    bench.parts.store.commit(lease, 1, "I am here.", now_ms=now_ms + 1_000)
+    silence = bench.read().silence
     assert silence is not None
     assert silence.ms == 4_000
-    assert desk.read().silence == silence
+    assert bench.read().silence == silence
 
 
-def test_a_call_that_ends_is_shown_a_while_and_its_last_lines_are_told(desk: Desk) -> None:
-    desk.read()
-    desk.parts.store.end(SID, "hung_up")
-    seen = desk.read()
+def test_a_call_that_ends_is_shown_a_while_and_its_last_lines_are_told(bench: ReaderBench) -> None:
+    bench.read()
+    bench.parts.store.end(SID, "hung_up")
+    seen = bench.read()
     assert (seen.rows[SID].row.word, events(seen)) == ("ended", ["ended"])
-    desk.parts.store.open("CA2")
-    desk.parts.store.end("CA2", "hung_up", now_ms=seen.look.now_ms - ENDED_MS - 1)
-    assert "CA2" not in desk.read().rows
+    bench.parts.store.open("CA2")
+    bench.parts.store.end("CA2", "hung_up", now_ms=seen.look.now_ms - ENDED_MS - 1)
+    assert "CA2" not in bench.read().rows
 
 
-def test_what_happened_in_a_pause_is_read_after_it(desk: Desk) -> None:
-    first = desk.read()
-    taken_over(desk.parts)
+def test_what_happened_in_a_pause_is_read_after_it(bench: ReaderBench) -> None:
+    first = bench.read()
+    taken_over(bench.parts)
     ended_at = first.look.now_ms - ENDED_MS - 5_000
-    desk.parts.store.end(SID, "hung_up", now_ms=ended_at)  # Long before the next look.
-    desk.now_s += BRIDGED_MS / 1000 - 1
-    after = desk.read()
-    assert desk.ended_ms > BRIDGED_MS
+    bench.parts.store.end(SID, "hung_up", now_ms=ended_at)  # Long before the next look.
+    bench.now_s += BRIDGED_MS / 1000 - 1
+    after = bench.read()
+    assert bench.ended_ms > BRIDGED_MS
     assert (events(after)[:1], after.takeovers, after.since_ms) == (["heard"], 1, first.since_ms)
     assert SID not in after.rows
 
 
-def test_after_a_long_pause_the_hour_begins_anew(desk: Desk) -> None:
-    first = desk.read()
-    taken_over(desk.parts)
-    assert desk.read().takeovers == 1
-    desk.now_s += BRIDGED_MS / 1000 + 1
-    after = desk.read()
+def test_after_a_long_pause_the_hour_begins_anew(bench: ReaderBench) -> None:
+    first = bench.read()
+    taken_over(bench.parts)
+    assert bench.read().takeovers == 1
+    bench.now_s += BRIDGED_MS / 1000 + 1
+    after = bench.read()
     assert (after.takeovers, after.rows[SID].row.takeovers) == (0, 1)
     assert after.since_ms > first.since_ms
 
 
-def test_calls_of_a_part_that_is_gone_are_shown_as_they_were_and_as_stale(desk: Desk) -> None:
+def test_calls_of_a_part_that_is_gone_are_shown_as_they_were_and_as_stale(
+    bench: ReaderBench,
+) -> None:
     number = ALL_SHARDS.index(call_keys(SID).shard)
     other = next(
         sid for sid in map("CA{}".format, range(99)) if call_keys(sid).shard != ALL_SHARDS[number]
     )
-    desk.parts.store.open(other)
-    before = desk.read().rows
-    desk.blind, desk.fails = frozenset({number}), StoreUnavailable("there", "it is gone")
-    desk.parts.store.record_utterance(SID, 1, "stuck")
-    during = desk.read()
+    bench.parts.store.open(other)
+    before = bench.read().rows
+    bench.blind, bench.fails = frozenset({number}), StoreUnavailable("there", "it is gone")
+    bench.parts.store.record_utterance(SID, 1, "stuck")
+    during = bench.read()
     assert (during.rows[SID].row.stale, during.rows[SID].row.last) == (True, None)
     assert during.rows[other] is before[other]
     assert "it is gone" in during.trouble
-    assert desk.read().rows[SID] is during.rows[SID]
-    desk.blind, desk.fails = frozenset(), None
-    after = desk.read()
+    assert bench.read().rows[SID] is during.rows[SID]
+    bench.blind, bench.fails = frozenset(), None
+    after = bench.read()
     assert (after.rows[SID].row.stale, events(after), after.trouble) == (False, ["heard"], "")
 
 
-def test_a_journal_that_could_not_be_read_is_read_the_next_time(desk: Desk) -> None:
-    desk.read()
-    taken_over(desk.parts)
-    desk.fails = StoreUnavailable("there", "it is gone")
+def test_a_journal_that_could_not_be_read_is_read_the_next_time(bench: ReaderBench) -> None:
+    bench.read()
+    taken_over(bench.parts)
+    bench.fails = StoreUnavailable("there", "it is gone")
     for _ in range(2):
         with pytest.raises(StoreUnavailable):
-            desk.read()
-    desk.fails, desk.loses = None, {SID}
-    lost = desk.read()
+            bench.read()
+    bench.fails, bench.loses = None, {SID}
+    lost = bench.read()
     assert (lost.lines, lost.rows[SID].row.takeovers) == ({}, 0)
-    desk.loses = set()
-    seen = desk.read()
+    bench.loses = set()
+    seen = bench.read()
     assert (events(seen)[-1], seen.rows[SID].row.takeovers) == ("reclaimed", 1)
 
 
@@ -246,10 +248,10 @@ def test_the_lamps_tell_who_works_and_who_looks_after_them(parts: Parts) -> None
     vitals.forget("dog@test")
 
 
-def test_a_line_that_cannot_be_read_stops_no_board_and_is_told(desk: Desk) -> None:
-    desk.parts.client.xadd(call_keys(SID).journal, {"event": "of a newer release", "at": "soon"})
-    desk.parts.store.record_utterance(SID, 1, "stuck")
-    assert SID in desk.read().rows
-    assert SID in desk.read().trouble
-    desk.parts.client.flushall()
-    assert desk.read().trouble == ""
+def test_a_line_that_cannot_be_read_stops_no_board_and_is_told(bench: ReaderBench) -> None:
+    bench.parts.client.xadd(call_keys(SID).journal, {"event": "of a newer release", "at": "soon"})
+    bench.parts.store.record_utterance(SID, 1, "stuck")
+    assert SID in bench.read().rows
+    assert SID in bench.read().trouble
+    bench.parts.client.flushall()
+    assert bench.read().trouble == ""

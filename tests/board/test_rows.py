@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from callflow.board.board_reader import HOUR_MS, CallerSilence, LastHour
 from callflow.board.rows import EVERY_ACTION, MOST_LETTERS, WITH_A_HUMAN, BoardRow, Timer
 from callflow.call.history import CallHistory, JournalEntry
@@ -82,28 +80,26 @@ def test_a_human_who_has_come_is_not_needed_any_more() -> None:
     assert order(*calls) == ["later", "there"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "talks", "actions"),
-    [
-        ({}, "agent", EVERY_ACTION),
-        ({"alert": Alert(reason="a", state="ringing")}, "agent", EVERY_ACTION),
-        ({"handling": "human"}, "nobody", EVERY_ACTION),
-        ({"handling": "human", "alert": Alert(reason="a")}, "nobody", EVERY_ACTION),
-        (
-            {"handling": "human", "alert": Alert(reason="a", state="accepted")},
-            "human",
-            WITH_A_HUMAN,
-        ),
-        # A human was fast: they have pressed the key, and the line is still the agent's.
-        ({"alert": Alert(reason="a", state="accepted")}, "agent", EVERY_ACTION),
-        ({"call_state": CallState.COMPLETE, "outcome": "hung_up"}, "nobody", ()),
-    ],
-)
-def test_who_talks_and_what_may_be_done(
-    fields: dict[str, Any], talks: str, actions: tuple[str, ...]
-) -> None:
-    shown = row(sight(**fields))
-    assert (shown.talks, shown.actions) == (talks, actions)
+TALKS: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
+    ({}, "agent", EVERY_ACTION),
+    ({"alert": Alert(reason="a", state="ringing")}, "agent", EVERY_ACTION),
+    ({"handling": "human"}, "nobody", EVERY_ACTION),
+    ({"handling": "human", "alert": Alert(reason="a")}, "nobody", EVERY_ACTION),
+    (
+        {"handling": "human", "alert": Alert(reason="a", state="accepted")},
+        "human",
+        WITH_A_HUMAN,
+    ),
+    # A human was fast: they have pressed the key, and the line is still the agent's.
+    ({"alert": Alert(reason="a", state="accepted")}, "agent", EVERY_ACTION),
+    ({"call_state": CallState.COMPLETE, "outcome": "hung_up"}, "nobody", ()),
+]
+
+
+def test_who_talks_and_what_may_be_done() -> None:
+    for fields, talks, actions in TALKS:
+        shown = row(sight(**fields))
+        assert (shown.talks, shown.actions) == (talks, actions), fields
 
 
 def test_whoever_is_rung_or_has_the_call_is_named() -> None:
@@ -134,23 +130,19 @@ def test_nobody_may_wait_for_a_word_for_more_than_four_seconds() -> None:
     assert timers(sight(**waits, answered=1)) == {}
 
 
-@pytest.mark.parametrize(
-    ("urgency", "limit_ms"),
-    [("P1", 120_000), ("P2", 120_000), ("P3", 300_000), (None, 300_000), ("P4", None)],
-)
-def test_whoever_may_be_trapped_is_spoken_with_again_and_again(
-    urgency: Any, limit_ms: int | None
-) -> None:
+def test_whoever_may_be_trapped_is_spoken_with_again_and_again() -> None:
     spoke = (said(1, "I am here", AT + 5), said(2, "", AT + 50))
-    call = {"heard": 2, "answered": 2, "urgency": urgency, "conversation_thread": spoke}
-    expected = {} if limit_ms is None else {"welfare": (AT + 5, limit_ms)}
-    assert timers(sight(**call)) == expected
-    assert timers(sight(**call, recorded={"release.confirmed": True})) == {}
-    ends = {"call_state": CallState.COMPLETE, "outcome": "hung_up"}
-    assert timers(sight(**{**call, **ends})) == {}
-    human = {"handling": "human", "alert": Alert(reason="a", state="accepted")}
-    assert timers(sight(**call, **human)) == {}
-    assert timers(sight(urgency="P3")) == {"welfare": (AT, 300_000)}
+    limits = {"P1": 120_000, "P2": 120_000, "P3": 300_000, None: 300_000, "P4": None}
+    for urgency, limit_ms in limits.items():
+        call = {"heard": 2, "answered": 2, "urgency": urgency, "conversation_thread": spoke}
+        expected = {} if limit_ms is None else {"welfare": (AT + 5, limit_ms)}
+        assert timers(sight(**call)) == expected
+        assert timers(sight(**call, recorded={"release.confirmed": True})) == {}
+        ends = {"call_state": CallState.COMPLETE, "outcome": "hung_up"}
+        assert timers(sight(**{**call, **ends})) == {}
+        human = {"handling": "human", "alert": Alert(reason="a", state="accepted")}
+        assert timers(sight(**call, **human)) == {}
+        assert timers(sight(urgency="P3")) == {"welfare": (AT, 300_000)}
 
 
 def test_the_place_is_the_sites_and_the_rest_is_what_was_told() -> None:

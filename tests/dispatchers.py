@@ -16,7 +16,7 @@ from callflow.access.http import SESSION_COOKIE
 from callflow.access.sessions import csrf_token
 from callflow.access.users_file import edit_users
 from callflow.call import edits
-from tests.desk import password_of, user, write_users
+from tests.board_app import password_of, user, write_users
 from tests.exchange import Exchange, open_exchange
 from tests.parts import SID, Parts
 

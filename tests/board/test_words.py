@@ -10,6 +10,8 @@ import pytest
 
 from callflow import i18n
 from callflow.board.actions import refusal, store_unreachable
+from callflow.board.board_reader import HOUR_MS
+from callflow.board.cells import counted_since
 from callflow.call.disposition import Disposition
 from callflow.call.edits import TooMuch
 from callflow.call.facts import CALLER_FACTS, DANGERS, HUMAN_FACTS, OWN_FACTS, VULNERABLE
@@ -69,8 +71,9 @@ def test_every_procedure_that_comes_with_callflow_has_a_short_name() -> None:
 
 def test_every_event_that_the_scripts_write_has_words() -> None:
     scripts = "\n".join(path.read_text(encoding="utf-8") for path in STORE.rglob("*.lua"))
-    events = set(re.findall(r"journal\([\w\[\]]+, now, '(\w+)'", scripts))
-    assert {"claimed", "committed", "heard", "ended"} <= events
+    named = " ".join(re.findall(r"journal\(([^,)]*)", scripts))
+    events = set(re.findall(r"'(\w+)'", named))
+    assert {"claimed", "committed", "heard", "ended", "withdrawn"} <= events
     assert {f"journal.{event}" for event in events} <= WORDS.keys()
 
 
@@ -112,3 +115,18 @@ WISHES: list[tuple[tuple[str | None, ...], str, str]] = [
 def test_the_language_is_that_which_somebody_wants() -> None:
     for wishes, accepts, language in WISHES:
         assert choose_language(*wishes, accepts=accepts) == language, (wishes, accepts)
+
+
+AT_MS = 1_700_000_000_000
+"""22:13:20 UTC"""
+
+
+def test_while_less_than_an_hour_is_counted_the_header_says_since_when() -> None:
+    for language, told in (("en", "since 22:13"), ("zh", "自 22:13 起")):
+        w = catalogue(language)
+        for now_ms, shown in ((AT_MS, told), (AT_MS + HOUR_MS - 1, told), (AT_MS + HOUR_MS, "")):
+            assert counted_since({"since_ms": AT_MS, "now_ms": now_ms}, w) == shown
+
+
+def test_before_anything_was_read_nothing_is_counted_since_then() -> None:
+    assert counted_since({"now_ms": AT_MS}, catalogue("en")) == ""

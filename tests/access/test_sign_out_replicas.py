@@ -11,7 +11,15 @@ from callflow.access.sessions import Sessions
 from callflow.errors import StoreUnreplicated
 from callflow.redis.client import connect
 from callflow.redis.scripts import Replicas, Scripts
-from tests.desk import Desk, csrf_of, desk, post, session_cookie, sign_in_as, write_users
+from tests.board_app import (
+    BoardApp,
+    board_app,
+    csrf_of,
+    post,
+    session_cookie,
+    sign_in_as,
+    write_users,
+)
 from tests.pairs import Pair, pair_of_servers
 
 ANA = "a" * 32
@@ -24,15 +32,15 @@ def pair() -> Iterator[Pair]:
 
 
 @pytest.fixture
-def here(pair: Pair, tmp_path: Path) -> Iterator[Desk]:
+def here(pair: Pair, tmp_path: Path) -> Iterator[BoardApp]:
     users = write_users(tmp_path / "users.yaml", ana="viewer")
-    with desk(pair.url, users=users, min_replicas=1, replica_wait_s=0.1) as running:
+    with board_app(pair.url, users=users, min_replicas=1, replica_wait_s=0.1) as running:
         yield running
 
 
 @pytest.mark.parametrize("fields", [{}, {"everywhere": "yes"}])
 def test_who_signs_out_while_replicas_are_gone_is_told_and_may_ask_again(
-    pair: Pair, here: Desk, fields: dict[str, str]
+    pair: Pair, here: BoardApp, fields: dict[str, str]
 ) -> None:
     browser = here.signed_in("ana")
     form = {**csrf_of(browser), **fields}
@@ -55,7 +63,7 @@ def test_who_signs_out_while_replicas_are_gone_is_told_and_may_ask_again(
     assert thief.get("/board").status_code == 303
 
 
-def test_who_signs_in_again_while_replicas_are_gone_is_let_in(pair: Pair, here: Desk) -> None:
+def test_who_signs_in_again_while_replicas_are_gone_is_let_in(pair: Pair, here: BoardApp) -> None:
     browser = here.signed_in("ana")
     pair.cut_off_replica()
     assert sign_in_as(browser, "ana").status_code == 303

@@ -59,7 +59,7 @@ async def page(request: Request, person: Person) -> Response:
 
 
 @dataclass
-class Desk:
+class BoardApp:
     """The board of one web process. `done`: the forms that were let through."""
 
     auth: BoardAuth
@@ -112,7 +112,7 @@ def csrf_of(browser: TestClient) -> dict[str, str]:
 
 
 @contextmanager
-def desk(redis_url: str, **settings: object) -> Iterator[Desk]:
+def board_app(redis_url: str, **settings: object) -> Iterator[BoardApp]:
     given: dict[str, object] = {"redis_url": redis_url, "public_url": NEAR, **settings}
     auth = BoardAuth(Settings.model_validate(given))
     done: list[dict[str, str]] = []
@@ -148,7 +148,7 @@ def desk(redis_url: str, **settings: object) -> Iterator[Desk]:
         ]
     )
     try:
-        yield Desk(auth, app, str(given["public_url"]), done)
+        yield BoardApp(auth, app, str(given["public_url"]), done)
     finally:
         auth.close()
 
