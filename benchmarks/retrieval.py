@@ -110,11 +110,11 @@ def _answer(answers: Any, work: Callable[..., dict[str, float]], arguments: Sequ
 
 def _own(kind: str, folder: Path) -> dict[str, float]:
     from callflow.procedures.library import SopLibrary
-    from callflow.retrieval.engine import engine
+    from callflow.retrieval.engine import build_engine
 
     library = SopLibrary.load()
     before, began = _memory_mb(), time.perf_counter()
-    found = engine(library, "lexical" if kind == "lexical" else "semantic", folder)
+    found = build_engine(library, "lexical" if kind == "lexical" else "semantic", folder)
     started = time.perf_counter() - began
     said = [
         (phrase, language)
@@ -127,8 +127,8 @@ def _own(kind: str, folder: Path) -> dict[str, float]:
         phrase, language = said[number * 7 % len(said)]
         # A word more than the example has, so that nothing was seen before.
         utterance = f"{phrase} {number}"
-        scored = found.classifier.score(utterance, language)
-        found.retriever.search(utterance, language, 3, dict(scored.likely))
+        scored = found.score(utterance)
+        found.search(utterance, language, 3, dict(scored.likely))
 
     return {"start_s": started, **_timed(query), "memory_mb": _memory_mb() - before}
 
@@ -137,19 +137,15 @@ def _large(size: int, folder: Path) -> dict[str, float]:
     """Open (and first build) an index of `size` passages, and search it for each of some."""
     import numpy as np
 
-    from callflow.retrieval.evidence import DangerCues
-    from callflow.retrieval.index import open_index
-    from callflow.retrieval.semantic import TopicSearch
+    from callflow.retrieval.engine import TopicSearch
 
     corpus = _drawn(size)
     encoder = _Drawn()
-    if not any(folder.glob(f"{size}/*/index.json")):
-        open_index(corpus, folder / str(size), encoder)
+    if not any(folder.glob(f"{size}/meaning-*")):
+        TopicSearch(corpus, folder / str(size), encoder)
         return {}
     before, began = _memory_mb(), time.perf_counter()
-    search = TopicSearch(
-        open_index(corpus, folder / str(size), encoder), encoder, DangerCues(corpus)
-    )
+    search = TopicSearch(corpus, folder / str(size), encoder)
     started = time.perf_counter() - began
     wanted = [int(at) for at in np.linspace(0, size - 1, QUERIES)]
     right = 0
@@ -204,7 +200,7 @@ class _Drawn:
         """One vector for each text, of length 1."""
         import numpy as np
 
-        from callflow.retrieval.wordindex import words_of
+        from callflow.retrieval.lexical import words_of
 
         found = np.zeros((len(texts), 512), np.float32)
         for row, text in enumerate(texts):

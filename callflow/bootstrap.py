@@ -23,8 +23,7 @@ from callflow.handover import Ringing
 from callflow.heartbeat import Drain, Heartbeat, worker_name
 from callflow.intake import Intake
 from callflow.procedures.library import SopLibrary
-from callflow.procedures.protocols import Engine
-from callflow.procedures.shelf import Shelf
+from callflow.procedures.reload import Reloader
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
 from callflow.responder import Responder
@@ -35,7 +34,7 @@ from callflow.responder.model_responder import ModelResponder
 from callflow.responder.prompt import PromptError, Prompts
 from callflow.responder.scripted import ScriptedResponder, conditions
 from callflow.responder.synthetic import CountedResponder, EchoResponder, PacedResponder
-from callflow.retrieval.engine import Retrieval, engine, installed
+from callflow.retrieval.engine import Engine, Retrieval, best_installed, build_engine
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.store.breaker import Breakers
@@ -45,7 +44,7 @@ from callflow.store.presence import Presence
 from callflow.store.reader import CallReader
 from callflow.turn import Turns
 from callflow.twilio.rest import Telephone
-from callflow.understand import Comprehension
+from callflow.understand import Understanding
 from callflow.watchdog import Watchdog
 
 
@@ -150,7 +149,7 @@ def library() -> SopLibrary:
 
 def retrieval() -> Retrieval:
     """How procedures are found here: as it is set, else the best that is installed."""
-    return settings().retrieval or installed()
+    return settings().retrieval or best_installed()
 
 
 def index_dir() -> Path:
@@ -164,7 +163,7 @@ def index_dir() -> Path:
 
 
 @cache
-def shelf() -> Shelf[Engine]:
+def procedures() -> Reloader[Engine]:
     """The procedures and what finds them, as the operator's folder has them at any time.
 
     Built in the parent, so that the children of one machine share it. Raises SopError,
@@ -175,10 +174,10 @@ def shelf() -> Shelf[Engine]:
     def build(found: SopLibrary) -> Engine:
         if how == "semantic" and found is not first:
             _index_elsewhere()
-        return engine(found, how, folder)
+        return build_engine(found, how, folder)
 
     first = library()
-    return Shelf(settings().sop_dir, first, build)
+    return Reloader(settings().sop_dir, first, build)
 
 
 def _index_elsewhere() -> None:
@@ -195,7 +194,7 @@ def _index_elsewhere() -> None:
 
 def prepare() -> None:
     """Build what children of a fork can share. Raises SopError, SettingsError and the like."""
-    Comprehension(shelf().current)
+    Understanding(procedures().current)
     if models():
         prompts(), guard()
 
@@ -289,7 +288,7 @@ def turns(node: str) -> Turns:
         # A turn that has begun outlives a failover: what it writes waits for the new primary.
         store=_store(patience_s=settings().turn_deadline_s),
         heartbeat=Heartbeat(store(), Presence(client(), name), name, drain()),
-        comprehension=Comprehension(shelf().current),
+        understanding=Understanding(procedures().current),
         responder=responder(script),
         script=script,
     )

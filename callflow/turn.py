@@ -25,7 +25,7 @@ from callflow.messages import wake, wake_ring
 from callflow.responder import Piece, Responder
 from callflow.store.calls import CallStore
 from callflow.store.result import Claimed, Lease, Result
-from callflow.understand import Comprehension
+from callflow.understand import Understanding
 
 
 class TurnOutcome(StrEnum):
@@ -70,7 +70,7 @@ class Turns:
 
     store: CallStore
     heartbeat: Heartbeat
-    comprehension: Comprehension
+    understanding: Understanding
     responder: Responder
     script: Responder
     """Words the reply of a turn that has cost too many workers: nothing in it can fail."""
@@ -126,7 +126,7 @@ class Turns:
         if record.understood > record.answered:
             return record
         with tracing.span("understand") as span:
-            analysed = self.comprehension.read(record).of(record)
+            analysed = self.understanding.analyse(record).applied_to(record)
             tracing.note(span, scenario=analysed.scenario_type)
             saved = self.store.save_analysis(lease, analysed)
         _require_lease(lease, saved.result)

@@ -1,4 +1,4 @@
-"""Reads what the caller has just said: language, facts, scenarios, and the procedures for them.
+"""Analyses what the caller has just said: language, facts, scenarios, and their procedures.
 
 Everything that it finds is kept in the record, so that a worker which takes the turn over need not
 read the words again, and answers from the same procedures.
@@ -19,8 +19,8 @@ from callflow.language.danger import dangers
 from callflow.language.facts import learn
 from callflow.language.language import asked_for, detect
 from callflow.language.preload import preload
-from callflow.procedures.protocols import Engine, Hit, Retriever
 from callflow.procedures.triage import Signs, Triage, grounds, procedures, triage
+from callflow.retrieval.engine import Engine, Hit
 
 NEAR: Final = 3
 """So many procedures are looked for that are near to the words, beside what the call is about."""
@@ -34,7 +34,7 @@ FOREIGN: Final = "language_barrier"
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
+class Analysis:
     """What one utterance changes in the record of its call."""
 
     turn: int
@@ -44,8 +44,8 @@ class Understood:
     facts: Mapping[str, Any]
     chunks: tuple[SopChunk, ...]
 
-    def of(self, record: CallRecord) -> CallRecord:
-        """The record with it."""
+    def applied_to(self, record: CallRecord) -> CallRecord:
+        """Return the record with it."""
         moved = self.triage.scenario != record.scenario_type
         return record.model_copy(
             update={
@@ -63,7 +63,7 @@ class Understood:
 
 
 @dataclass(frozen=True, slots=True)
-class Comprehension:
+class Understanding:
     """Understands utterances. `engine`: gives the newest procedures and what finds them."""
 
     engine: Callable[[], Engine]
@@ -72,9 +72,11 @@ class Comprehension:
         """Read the lexicons now: the first caller does not wait for them."""
         preload()
 
-    def read(self, record: CallRecord) -> Understood:
-        """What the oldest utterance changes that is not answered yet. Pure: read twice, it says
-        the same, for the same documents."""
+    def analyse(self, record: CallRecord) -> Analysis:
+        """Return what the oldest utterance changes that is not answered yet.
+
+        Pure: the same record gives the same, for the same documents.
+        """
         engine = self.engine()
         turn = record.answered + 1
         said = record.said(turn, "caller") or ""
@@ -89,16 +91,16 @@ class Comprehension:
         if language != record.language:
             heard = _without(heard, FOREIGN)
         found = triage(heard, Triage.of(record), engine.urgencies)
-        chunks = _chunks(engine.retriever, said, language, found, record)
+        chunks = _chunks(engine, said, language, found, record)
         facts = merged(record.facts, learned)
         speaks = grounds(found, facts.get("danger", ()), engine.urgencies)
-        return Understood(turn, language, found, speaks, facts, chunks)
+        return Analysis(turn, language, found, speaks, facts, chunks)
 
 
 def signs(engine: Engine, said: str, language: str) -> Signs:
     """What the words say of themselves, whatever the call was about before."""
     return Signs(
-        scored=engine.classifier.score(said, language),
+        scored=engine.score(said),
         dangers=dangers(said, primary_language(language)),
         released=all_clear(said),
         silent=not any(letter.isalnum() for letter in said),
@@ -111,7 +113,7 @@ def _without(heard: Signs, scenario: str) -> Signs:
 
 
 def _chunks(
-    retriever: Retriever, said: str, language: str, found: Triage, record: CallRecord
+    engine: Engine, said: str, language: str, found: Triage, record: CallRecord
 ) -> tuple[SopChunk, ...]:
     """The whole procedures of what the call is about, then what is near to the words.
 
@@ -120,22 +122,22 @@ def _chunks(
     """
     wanted = procedures(found)
     prior = {name: 1.0 / place for place, name in enumerate(wanted, start=1)}
-    hits = retriever.search(said, language, NEAR, prior)
+    hits = engine.search(said, language, NEAR, prior)
     chunks: list[SopChunk] = []
     for name in wanted:
-        chunks += _procedure(retriever, name, language, record.retrieved_sop_chunks)
+        chunks += _procedure(engine, name, language, record.retrieved_sop_chunks)
     for hit in hits:
         if hit.scenario not in wanted:
-            chunks += _aside(retriever.chunks(hit.scenario, language))
+            chunks += _aside(engine.chunks(hit.scenario, language))
     return _scored(chunks, hits)
 
 
 def _procedure(
-    retriever: Retriever, scenario: str, language: str, kept: Sequence[SopChunk]
+    engine: Engine, scenario: str, language: str, kept: Sequence[SopChunk]
 ) -> tuple[SopChunk, ...]:
     """The procedure as the call has it, or as it is now: at first, and in a new language."""
     own = tuple(chunk for chunk in kept if chunk.sop == scenario and not chunk.aside)
-    fresh = retriever.chunks(scenario, language)
+    fresh = engine.chunks(scenario, language)
     same = {chunk.language for chunk in own} == {chunk.language for chunk in fresh}
     return own if own and same else fresh
 

@@ -14,16 +14,17 @@ from callflow.call.urgency import Urgency
 from callflow.celery import TAKEOVER, TURNS
 from callflow.heartbeat import Heartbeat, worker_name
 from callflow.intake import Intake
-from callflow.procedures.protocols import Engine, Hit, Scored
+from callflow.procedures.triage import Scored
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts
 from callflow.responder import Piece, Responder
+from callflow.retrieval.engine import Engine, Hit
 from callflow.store.calls import CallStore
 from callflow.store.leases import Leases
 from callflow.store.presence import Presence
 from callflow.store.reader import CallReader
 from callflow.turn import Turns
-from callflow.understand import Comprehension
+from callflow.understand import Understanding
 from callflow.watchdog import Watchdog
 
 SID = "CA00000000000000000000000000000001"
@@ -47,13 +48,18 @@ CHUNK = SopChunk(
 )
 
 
-@dataclass
-class CountingRetriever:
-    """Retrieves the same chunk every time and counts how often it was asked."""
+class FirstWordEngine(Engine):
+    """Takes the first word of an utterance for the scenario; finds the same chunk every time and
+    counts how often it was asked."""
 
-    asked: int = 0
-    fetches: str | None = None
-    """Why its procedure always fetches a person."""
+    def __init__(self) -> None:
+        self.urgencies = AnyScenario()
+        self.asked = 0
+        self.fetches: str | None = None
+        """Why its procedure always fetches a person."""
+
+    def score(self, utterance: str) -> Scored:
+        return Scored(tuple((word, 1.0) for word in utterance.split()[:1]))
 
     def search(
         self, utterance: str, language: str, k: int, prior: Mapping[str, float]
@@ -63,13 +69,6 @@ class CountingRetriever:
 
     def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:
         return (CHUNK.model_copy(update={"needs_human": self.fetches}),)
-
-
-class FirstWord:
-    """Takes the first word of the first utterance for the scenario."""
-
-    def score(self, utterance: str, language: str) -> Scored:
-        return Scored(tuple((word, 1.0) for word in utterance.split()[:1]))
 
 
 class AnyScenario(dict[str, Urgency]):
@@ -106,7 +105,7 @@ class Parts:
 
     client: Client
     timing: Timing = TIMING
-    retriever: CountingRetriever = field(default_factory=CountingRetriever)
+    engine: FirstWordEngine = field(default_factory=FirstWordEngine)
 
     def __post_init__(self) -> None:
         scripts = Scripts(self.client)
@@ -129,11 +128,10 @@ class Parts:
         name = worker_name(f"w{len(self._heartbeats) + 1}@test")
         heartbeat = Heartbeat(self.store, Presence(self.client, name), name)
         self._heartbeats.append(heartbeat)
-        engine = Engine(FirstWord(), self.retriever, AnyScenario())
         return Turns(
             store=self.store,
             heartbeat=heartbeat,
-            comprehension=Comprehension(lambda: engine),
+            understanding=Understanding(lambda: self.engine),
             responder=responder,
             script=script or Says(("The plain script.",)),
         )

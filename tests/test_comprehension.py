@@ -14,7 +14,7 @@ from callflow.call.record import CallRecord, Role, ThreadEntry
 from callflow.call.state import CallState
 from callflow.procedures.library import SopLibrary
 from callflow.procedures.triage import Triage, procedures, triage
-from callflow.understand import Comprehension, asked, signs
+from callflow.understand import Understanding, asked, signs
 from tests.engines import lexical
 
 LIBRARY = SopLibrary.load()
@@ -216,11 +216,11 @@ def call(*turns: tuple[str, str], **known: Any) -> CallRecord:
     )
 
 
-COMPREHENSION = Comprehension(lexical)
+UNDERSTANDING = Understanding(lexical)
 
 
 def test_facts_of_an_answer_go_with_the_question_that_was_asked() -> None:
-    first = COMPREHENSION.read(call(("caller", "we are stuck in the lift"))).of(
+    first = UNDERSTANDING.analyse(call(("caller", "we are stuck in the lift"))).applied_to(
         call(("caller", "we are stuck in the lift"))
     )
     question = "How many people are in the lift, counting you?"
@@ -234,13 +234,13 @@ def test_facts_of_an_answer_go_with_the_question_that_was_asked() -> None:
         urgency=first.urgency,
     )
     assert asked(record) == "ask_count"
-    understood = COMPREHENSION.read(record)
+    understood = UNDERSTANDING.analyse(record)
     assert understood.facts["people"] == 3
     assert understood.triage.open == first.open_scenarios
 
 
 def test_the_whole_procedure_comes_first_and_what_is_near_only_beside_it() -> None:
-    understood = COMPREHENSION.read(call(("caller", "smoke is coming in under the door")))
+    understood = UNDERSTANDING.analyse(call(("caller", "smoke is coming in under the door")))
     chunks = understood.chunks
     own = [chunk for chunk in chunks if not chunk.aside]
     assert {chunk.sop for chunk in own} == set(understood.triage.open)
@@ -254,7 +254,7 @@ def test_the_whole_procedure_comes_first_and_what_is_near_only_beside_it() -> No
 
 def test_a_procedure_that_has_begun_is_kept_sentence_for_sentence() -> None:
     record = call(("caller", "smoke is coming in under the door"))
-    begun = COMPREHENSION.read(record).of(record)
+    begun = UNDERSTANDING.analyse(record).applied_to(record)
     old = tuple(
         chunk.model_copy(update={"version": "the year before"})
         for chunk in begun.retrieved_sop_chunks
@@ -268,7 +268,7 @@ def test_a_procedure_that_has_begun_is_kept_sentence_for_sentence() -> None:
         urgency=begun.urgency,
         retrieved_sop_chunks=old,
     )
-    chunks = COMPREHENSION.read(again).chunks
+    chunks = UNDERSTANDING.analyse(again).chunks
     versions = {chunk.sop: chunk.version for chunk in chunks if not chunk.aside}
     assert versions["fire_smoke"] == "the year before"
     assert versions["medical"] != "the year before"
@@ -276,20 +276,20 @@ def test_a_procedure_that_has_begun_is_kept_sentence_for_sentence() -> None:
 
 def test_who_speaks_another_language_gets_the_procedure_in_it() -> None:
     record = call(("caller", "no hablo inglés estamos encerrados en el ascensor por favor"))
-    understood = COMPREHENSION.read(record)
+    understood = UNDERSTANDING.analyse(record)
     assert understood.language == "es"
     assert {chunk.language for chunk in understood.chunks if chunk.section == "ask"} == {"es"}
 
 
 def test_reading_twice_says_the_same() -> None:
     record = call(("caller", "hay humo y somos tres, un niño"))
-    assert COMPREHENSION.read(record) == COMPREHENSION.read(record)
+    assert UNDERSTANDING.analyse(record) == UNDERSTANDING.analyse(record)
 
 
 def hurt(answer: str, language: str = "en") -> CallRecord:
     """The call after this was said to the question whether anybody is hurt."""
     first = call(("caller", "we are stuck in the lift"), language=language)
-    begun = COMPREHENSION.read(first).of(first)
+    begun = UNDERSTANDING.analyse(first).applied_to(first)
     question = next(
         line.text
         for chunk in begun.retrieved_sop_chunks
@@ -306,7 +306,7 @@ def hurt(answer: str, language: str = "en") -> CallRecord:
         urgency=begun.urgency,
         retrieved_sop_chunks=begun.retrieved_sop_chunks,
     )
-    return COMPREHENSION.read(then).of(then)
+    return UNDERSTANDING.analyse(then).applied_to(then)
 
 
 @pytest.mark.parametrize(
@@ -329,6 +329,6 @@ def test_a_no_to_whether_anybody_is_hurt_changes_nothing_else(answer: str, langu
 
 def test_a_language_that_we_speak_is_no_barrier() -> None:
     record = call(("caller", "sorry can you speak spanish please"))
-    understood = COMPREHENSION.read(record)
+    understood = UNDERSTANDING.analyse(record)
     assert understood.language == "es"
     assert "language_barrier" not in understood.triage.open

@@ -120,11 +120,11 @@ def test_a_takeover_goes_on_after_what_the_caller_has_heard(call: Parts) -> None
 def test_a_takeover_does_not_retrieve_again(call: Parts) -> None:
     with pytest.raises(RuntimeError):
         call.worker(Raises(RuntimeError())).run(SID)
-    assert call.retriever.asked == 1
+    assert call.engine.asked == 1
 
     call.worker(HELLO).run(SID)
 
-    assert call.retriever.asked == 1
+    assert call.engine.asked == 1
     assert call.record().retrieved_sop_chunks
 
 
@@ -263,7 +263,7 @@ def test_a_transfer_that_was_cut_short_is_made_good_by_whoever_is_woken(call: Pa
 
 
 def test_where_a_procedure_fetches_a_person_one_is_rung_before_a_word_is_said(call: Parts) -> None:
-    call.retriever.fetches = "fire_smoke is P1"
+    call.engine.fetches = "fire_smoke is P1"
     rung: list[bool] = []
 
     @dataclass

@@ -9,31 +9,31 @@ from zlib import crc32
 import numpy as np
 
 from callflow.retrieval.corpus import Corpus, Example, Passage
-from callflow.retrieval.nearest import Floats
-from callflow.retrieval.wordindex import words_of
+from callflow.retrieval.lexical import words_of
+from callflow.retrieval.semantic import Vectors
 
 DIMENSIONS = 64
 
 
 @dataclass
 class WordEncoder:
-    """Implements `Encodes`; `encoded` counts the texts, so that a test sees what is built."""
+    """Implements `TextEncoder`; `encoded` counts the texts, so that a test sees what is built."""
 
     name: str = "words 1"
     encoded: list[str] = field(default_factory=list)
 
-    def encode(self, text: str) -> Floats:
-        vector: Floats = self.encode_all([text])[0]
+    def encode(self, text: str) -> Vectors:
+        vector: Vectors = self.encode_all([text])[0]
         return vector
 
-    def encode_all(self, texts: Sequence[str]) -> Floats:
+    def encode_all(self, texts: Sequence[str]) -> Vectors:
         self.encoded += texts
         found = np.zeros((len(texts), DIMENSIONS), np.float32)
         for row, text in enumerate(texts):
             for word in words_of(text):
                 found[row] += np.random.default_rng(crc32(word.encode())).normal(size=DIMENSIONS)
         length = np.linalg.norm(found, axis=1, keepdims=True)
-        shortened: Floats = (found / np.maximum(length, 1e-9)).astype(np.float32)
+        shortened: Vectors = (found / np.maximum(length, 1e-9)).astype(np.float32)
         return shortened
 
 
@@ -43,7 +43,6 @@ SAID = {
     "stuck": ["the lift has stopped", "it will not move", "we are between floors", "not moving"],
     "test": ["this is a test call", "engineer testing the line", "testing one two", "test only"],
 }
-CUES = {"fire": ["smoke", "burning"], "water": ["flooded", "water"], "stuck": ["stopped"]}
 
 
 def small_corpus() -> Corpus:
@@ -59,5 +58,4 @@ def small_corpus() -> Corpus:
         for text in texts
         for before in ("hello", "please listen")
     )
-    cues = (Example(topic, "en", cue, cue=True) for topic, each in CUES.items() for cue in each)
-    return Corpus(passages, (*said, *cues), frozenset({"fire", "water"}))
+    return Corpus(passages, tuple(said), frozenset({"fire", "water"}))

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from benchmarks.seed.document import Documents
 from callflow.call.record import SopChunk
 from callflow.procedures.library import SopLibrary
-from callflow.retrieval.lexical import LexicalSearch
-from callflow.retrieval.retriever import LexicalRetriever
+from callflow.retrieval.corpus import of_library
+from callflow.retrieval.engine import Engine, TopicSearch
 
 HEARTBEAT_S = 2.0
 """Every few seconds, says the seed."""
@@ -27,8 +27,7 @@ app = Celery("seed", broker=URL, backend=URL)
 
 documents = Documents(redis.Redis.from_url(URL, decode_responses=True))
 _library = SopLibrary.load(None)
-_classifier = LexicalSearch.of_library(_library)
-_retriever = LexicalRetriever(_library, _classifier)
+_engine = Engine(_library, TopicSearch(of_library(_library)))
 _chunks = TypeAdapter(tuple[SopChunk, ...])
 
 
@@ -42,10 +41,10 @@ def handle_turn(call_sid: str) -> str:
     documents.write(document)
     with _beating(call_sid):
         said = str(document["conversation_thread"][-1]["content"])
-        likely = _classifier.score(said, "en").likely
+        likely = _engine.score(said).likely
         scenario = document["scenario_type"] or (likely[0][0] if likely else "entrapment_standard")
         if scenario != document["scenario_type"]:
-            chunks = _retriever.chunks(scenario, "en")
+            chunks = _engine.chunks(scenario, "en")
             document["scenario_type"] = scenario
             document["retrieved_sop_chunks"] = _chunks.dump_python(chunks, mode="json")
             documents.write(document)

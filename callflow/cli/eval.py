@@ -125,16 +125,16 @@ def _run(
     guard: Path | None,
 ) -> Result:
     from callflow.lab.evaluation.dataset import read, shipped
-    from callflow.lab.evaluation.guarding import read_sentences
-    from callflow.lab.evaluation.parts import assembled, sources, words
+    from callflow.lab.evaluation.guard_rehearsal import read_sentences
+    from callflow.lab.evaluation.rehearsal import Sources, assemble
     from callflow.lab.evaluation.run import evaluate
 
-    procedures = sources(sop_dir, other_set)
-    known = words(procedures)
+    procedures = Sources.read(sop_dir, other_set)
+    known = procedures.words()
     files = given or shipped()
     labelled = [each for path in files for each in read(path, sys.stdin.buffer, known)]
     sentences = [] if guard is None else read_sentences(guard, sys.stdin.buffer, known)
-    return evaluate(labelled, assembled(procedures, retrieval), sentences)
+    return evaluate(labelled, assemble(procedures, retrieval), sentences)
 
 
 def _show(report: Mapping[str, Any], result: Result, *, wrong: bool) -> None:

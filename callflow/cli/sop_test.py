@@ -14,7 +14,7 @@ from callflow.cli import terminal
 
 if TYPE_CHECKING:
     from callflow.lab.evaluation.rehearsal import Turn
-    from callflow.procedures.protocols import Hit
+    from callflow.retrieval.engine import Hit
 
 LIKELY = 5
 """So many scenarios are shown: what comes after them decides nothing."""
@@ -53,13 +53,12 @@ def try_out(
     Nobody is called and nothing is stored; the reply is that of the script, without a model.
     """
     from callflow.call.utterance import clean
-    from callflow.lab.evaluation.parts import assembled, sources
-    from callflow.lab.evaluation.rehearsal import CALL_SID, nearest, rehearse
+    from callflow.lab.evaluation.rehearsal import CALL_SID, Sources, assemble, nearest, rehearse
 
-    parts = assembled(sources(folder), retrieval)
+    parts = assemble(Sources.read(folder), retrieval)
     said = [clean(CALL_SID, words) for words in (*(after or ()), utterance)]
-    turn = rehearse(said, language, parts.comprehension, parts.responder)[-1]
-    told = as_dict(turn, nearest(turn, parts.comprehension), parts.engine.urgencies)
+    turn = rehearse(said, language, parts.understanding, parts.responder)[-1]
+    told = as_dict(turn, nearest(turn, parts.engine), parts.engine.urgencies)
     if as_json:
         terminal.line(json.dumps(told))
     else:

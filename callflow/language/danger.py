@@ -7,10 +7,11 @@ danger proves nothing, and a danger that was heard once is not over because it w
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from callflow.call.facts import DANGERS
-from callflow.language.denial import affirmed
+from callflow.language.denial import SMALL_WORDS, affirmed, denial_before, denied_places
 from callflow.language.lexicon import Match, shipped
 from callflow.language.text import Heard, hear, heard_from
 
@@ -21,6 +22,7 @@ _NOT: Final = "not_"
 _MASK: Final = "-"
 # Stands where words were taken away: no cue holds it, and no denial reaches over it.
 _GONE: Final = "_"
+_BETWEEN_HAN: Final = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
 
 
 def dangers(text: str, language: str) -> frozenset[str]:
@@ -45,6 +47,27 @@ def denied(heard: Heard) -> bool:
     """
     heard, found = _mentioned(heard)
     return any(m.section in _AROUND for m in found) and not affirmed(heard, found)
+
+
+def without_denied(text: str) -> str:
+    """Return `text` without the dangers that it denies: "stuck no smoke" gives "stuck".
+
+    Where the lack of something is the danger ("not breathing"), it stays. Empty where what is
+    left is small words.
+    """
+    heard, found = _mentioned(hear(text))
+    taken_back = denied_places(heard, found)
+    gone = {
+        place
+        for match in found
+        if match.start in taken_back
+        for place in range(denial_before(heard, match.start), match.end)
+    }
+    if not gone:
+        return text
+    left = [token for at, token in enumerate(heard.tokens) if at not in gone]
+    # "No, there is no smoke": what is left says nothing either.
+    return "" if SMALL_WORDS.issuperset(left) else _BETWEEN_HAN.sub("", " ".join(left))
 
 
 def _reported(heard: Heard) -> list[Match]:

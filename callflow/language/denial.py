@@ -65,6 +65,10 @@ _REACHES: Final = {
 }
 
 
+SMALL_WORDS: Final = frozenset().union(*_REACHES.values(), _REACHES, _SAME, _REACH_SUPPOSED, MARKS)
+"""Words that say nothing without another beside them."""
+
+
 def affirmed(heard: Heard, matches: Iterable[Match]) -> list[Match]:
     """Return the matches that no denial and no supposition takes back."""
     found = list(matches)
@@ -96,6 +100,15 @@ def denied_places(heard: Heard, matches: Iterable[Match]) -> set[int]:
             if word == words[0] and heard.tokens[index : index + len(words)] == words:
                 denied |= _walk(heard.tokens, index + len(words), _REACH_SUPPOSED, ends)
     return denied
+
+
+def denial_before(heard: Heard, place: int) -> int:
+    """Return where the words begin that deny what stands at `place`; `place` without any."""
+    for before in range(place - 1, max(place - _MOST - 2, -1), -1):
+        word = heard.tokens[before]
+        if _SAME.get(word, word) in _REACHES:
+            return before
+    return place
 
 
 def _walk(

@@ -87,6 +87,11 @@ def heard_from(tokens: list[str] | tuple[str, ...]) -> Heard:
     return Heard(tuple(tokens), " ".join(tokens), tuple(at))
 
 
+def has_words(text: str) -> bool:
+    """True when anything was said that is no mark."""
+    return any(token not in MARKS for token in hear(text).tokens)
+
+
 def is_han(token: str) -> bool:
     """True when `token` begins with a Chinese character."""
     return _HAN.match(token) is not None

@@ -10,20 +10,34 @@ from __future__ import annotations
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from callflow.call.language_tag import primary_language
+from callflow.call.record import SopChunk
 from callflow.errors import SopError, did_you_mean
-from callflow.procedures.callers import Said, belongs_to, joined, parse_callers
-from callflow.procedures.document import Shared, SopDocument, parse_document, parse_shared
-from callflow.procedures.protocols import DEFAULT_SCENARIO
+from callflow.procedures.document import (
+    DEFAULT_SCENARIO,
+    FALLBACK_LANGUAGE,
+    SECTIONS,
+    Shared,
+    SopDocument,
+)
+from callflow.procedures.parser import (
+    CallerPhrases,
+    parse_callers,
+    parse_document,
+    parse_shared,
+)
 
 SHARED_FILE: Final = "_common.md"
+CALLERS_SUFFIX: Final = ".callers.md"
 _NOT_PROCEDURES: Final = ("readme.md", SHARED_FILE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SopLibrary:
     """Documents by scenario id; never changed once loaded, so it may be shared by threads."""
 
@@ -49,6 +63,33 @@ class SopLibrary:
         A call may outlive the release that knew its scenario: it is still answered.
         """
         return self.documents.get(scenario) or self.documents[DEFAULT_SCENARIO]
+
+    def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:
+        """Return all sections of one procedure: what to ask, say, never say, when to escalate.
+
+        The `never` chunk is always among them. A section that is missing in `language` comes in
+        English. An unknown scenario is served from the default one.
+        """
+        code = primary_language(language)
+        known = scenario if scenario in self.documents else DEFAULT_SCENARIO
+        return self._chunks[(known, code if code in self._languages else FALLBACK_LANGUAGE)]
+
+    @cached_property
+    def _languages(self) -> frozenset[str]:
+        return frozenset(code for each in self.documents.values() for code in each.languages)
+
+    @cached_property
+    def _chunks(self) -> dict[tuple[str, str], tuple[SopChunk, ...]]:
+        """By scenario and language; built once, since every turn asks for some."""
+        return {
+            (name, language): tuple(
+                chunk
+                for section in SECTIONS
+                if (chunk := document.chunk(section, language)) is not None
+            )
+            for name, document in self.documents.items()
+            for language in {*self._languages, FALLBACK_LANGUAGE}
+        }
 
 
 def check(folder: Path) -> list[SopError]:
@@ -106,7 +147,7 @@ def _read(path: Path) -> bytes:
 
 def _procedures(found: Mapping[Path, bytes]) -> Iterator[tuple[Path, bytes]]:
     for path, data in found.items():
-        if path.name.lower() not in _NOT_PROCEDURES and belongs_to(path) is None:
+        if path.name.lower() not in _NOT_PROCEDURES and _about(path) is None:
             yield path, data
 
 
@@ -114,20 +155,39 @@ def _with_callers(
     documents: Mapping[str, SopDocument], *folders: Mapping[Path, bytes]
 ) -> dict[str, SopDocument]:
     """The documents with what callers say in the files beside them, of all folders."""
-    said: dict[str, Said] = {}
+    said: dict[str, CallerPhrases] = {}
     for found in folders:
         for path, data in found.items():
             for scenario, more in _callers_of(path, data, documents).items():
-                said[scenario] = joined(said.get(scenario, {}), more)
+                said[scenario] = _joined(said.get(scenario, {}), more)
     return {
-        name: replace(document, examples=joined(document.examples, said.get(name, {})))
+        name: replace(document, examples=_joined(document.examples, said.get(name, {})))
         for name, document in documents.items()
     }
 
 
-def _callers_of(path: Path, data: bytes, scenarios: Collection[str]) -> dict[str, Said]:
+def _about(path: Path) -> str | None:
+    """The scenario that a file of utterances is about (`medical.callers.md`), None for any other.
+
+    Nothing of such a file is ever spoken: it is how a procedure is found, so an operator adds what
+    callers really said, and loses none of ours.
+    """
+    name = path.name
+    return name.removesuffix(CALLERS_SUFFIX) if name.lower().endswith(CALLERS_SUFFIX) else None
+
+
+def _joined(*said: CallerPhrases) -> CallerPhrases:
+    """All utterances of some files, each once, in their order."""
+    languages = dict.fromkeys(language for each in said for language in each)
+    return {
+        language: tuple(dict.fromkeys(text for each in said for text in each.get(language, ())))
+        for language in languages
+    }
+
+
+def _callers_of(path: Path, data: bytes, scenarios: Collection[str]) -> dict[str, CallerPhrases]:
     """What callers say, by the scenario it is about; empty for a file of another kind."""
-    scenario = belongs_to(path)
+    scenario = _about(path)
     if scenario is None:
         return {}
     if scenario not in scenarios:

@@ -14,7 +14,7 @@ from typing import Final
 
 from callflow.call.record import CallRecord
 from callflow.call.urgency import Urgency, graver, gravest
-from callflow.procedures.protocols import DEFAULT_SCENARIO, SILENT_SCENARIO, Scored
+from callflow.procedures.document import DEFAULT_SCENARIO, SILENT_SCENARIO
 
 LIKELY: Final = 0.30
 """From so likely on, a scenario is what a call is about of which nothing is known yet."""
@@ -42,6 +42,20 @@ RELEASED: Final = "self_released"
 
 MOST_PROCEDURES: Final = 4
 """A call is answered from so many at once: who speaks of more is long with a human."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What one utterance says by itself, whatever the call was about before.
+
+    `likely`: (scenario id, probability), best first; together at most 1, empty when nothing speaks
+    for anything. `danger`: the probability that life is at risk now. `cued`: scenarios with life at
+    risk of which a whole key phrase was heard, and not denied.
+    """
+
+    likely: tuple[tuple[str, float], ...] = ()
+    danger: float = 0.0
+    cued: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Finds the scenario and the procedure passages that fit what a caller said."""
+"""Finds the procedures that an utterance speaks for: by words alone, or by meaning as well."""

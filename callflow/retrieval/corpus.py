@@ -1,45 +1,31 @@
-"""What retrieval learns from: passages that can be found, and how people put what they are about.
+"""Turns procedures into what retrieval learns from: passages, and how callers put what they need.
 
-A topic is what one answer is about: a scenario of our own procedures, or one chunk of a set that
-comes as JSON lines. Groups gather topics coarsely, so that two sets can be compared.
+A topic is what one answer is about: a scenario of our own procedures, or one chunk of another set.
+Groups gather topics coarsely, so that two sets can be compared.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final
 
-from callflow.errors import CallflowError
-from callflow.procedures.callers import parse_callers
 from callflow.procedures.document import SECTIONS, SopDocument
 from callflow.procedures.library import SopLibrary
+from callflow.procedures.parser import parse_callers
 
-ENGINE_VERSION: Final = 2
+ENGINE_VERSION: Final = 3
 """Counted up when the same corpus is to be indexed in another way: old indexes are built anew."""
 
 NOTHING: Final = ""
 """The topic of what speaks for no topic, such as "yes" or "the third floor": it has no passages."""
 
 _ANSWERS: Final = "answers.callers.md"
-
-# A chunk of a page is some 1,000 characters; far more is a whole book in one field.
-MAX_TEXT_CHARS: Final = 20_000
-
-
-class CorpusError(CallflowError):
-    """A line of a file of chunks or examples that cannot be used: where, and what to change."""
-
-    def __init__(self, path: Path, line: int, reason: str) -> None:
-        self.path = path
-        self.line = line
-        self.reason = reason
-        super().__init__(f"{path}:{line}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +63,25 @@ class Corpus:
         """The same for the same content, on every machine: 32 hexadecimal digits."""
         digest = hashlib.sha256(f"callflow {ENGINE_VERSION}".encode())
         for passage in self.passages:
-            fields = (passage.id, passage.topic, passage.group, passage.language, passage.section)
-            digest.update(json.dumps(["passage", *fields, passage.text]).encode())
+            digest.update(json.dumps(["passage", *astuple(passage)]).encode())
         for example in self.examples:
-            row = ["example", example.topic, example.language, example.text, example.cue]
-            digest.update(json.dumps(row).encode())
+            digest.update(json.dumps(["example", *astuple(example)]).encode())
         digest.update(json.dumps(sorted(self.grave)).encode())
         return digest.hexdigest()[:32]
 
     @cached_property
     def topics(self) -> tuple[str, ...]:
-        """The topics that have a passage, and NOTHING where it has examples; sorted by place."""
+        """The topics that have a passage, in their order, and NOTHING where it has examples."""
         known = dict.fromkeys(passage.topic for passage in self.passages)
         if any(example.topic == NOTHING for example in self.examples):
             known[NOTHING] = None
         return tuple(known)
+
+    @cached_property
+    def rows(self) -> tuple[Example | Passage, ...]:
+        """All that is searched: the examples of these topics, and then the passages."""
+        known = frozenset(self.topics)
+        return (*(each for each in self.examples if each.topic in known), *self.passages)
 
     @cached_property
     def groups(self) -> dict[str, str]:
@@ -126,96 +116,12 @@ def _passages(document: SopDocument) -> Iterator[Passage]:
 
 
 def _examples(document: SopDocument) -> Iterator[Example]:
-    for language, phrases in document.examples.items():
-        yield from (Example(document.id, language, phrase) for phrase in phrases)
-    for language, cues in document.front.cues.items():
-        yield from (Example(document.id, language, cue, cue=True) for cue in cues)
+    for texts, cue in ((document.examples, False), (document.front.cues, True)):
+        for language, phrases in texts.items():
+            yield from (Example(document.id, language, phrase, cue) for phrase in phrases)
 
 
 def _answers() -> Iterator[Example]:
     path = Path(str(files("callflow.procedures").joinpath(_ANSWERS)))
     for language, texts in parse_callers(path, path.read_bytes()).items():
         yield from (Example(NOTHING, language, text) for text in texts)
-
-
-def read_corpus(chunks: Path, examples: Path) -> Corpus:
-    """Read another set of procedures from JSON lines; each chunk is a topic of its own.
-
-    A chunk is `{"id", "scenario", "title", "text"}`, its group the scenario; an example is
-    `{"lang", "chunk", "utterance"}`. Other keys are left alone, empty lines too. Raises CorpusError
-    for a file that cannot be read and for the first line that breaks a rule.
-    """
-    passages: dict[str, Passage] = {}
-    for line, row in _rows(chunks):
-        passage = _chunk(row, _refusing(chunks, line))
-        if passages.setdefault(passage.id, passage) is not passage:
-            _refusing(chunks, line)(f"the id {passage.id} is given twice; ids must differ")
-    if not passages:
-        _refusing(chunks, 1)("no chunk in the file; write one JSON object on each line")
-    found = [
-        _utterance(row, passages, _refusing(examples, line), chunks)
-        for line, row in _rows(examples)
-    ]
-    return Corpus(tuple(passages.values()), tuple(found))
-
-
-_Refuse = Callable[[str], NoReturn]
-
-
-def _refusing(path: Path, line: int) -> _Refuse:
-    def refuse(reason: str) -> NoReturn:
-        raise CorpusError(path, line, reason)
-
-    return refuse
-
-
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line from 1, object) of every line that is not empty."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        reason = f"cannot be read ({error.strerror}); name a file of JSON lines"
-        raise CorpusError(path, 1, reason) from error
-    except UnicodeDecodeError as error:
-        raise CorpusError(path, 1, "not UTF-8 text; save the file as UTF-8") from error
-    # Not splitlines: JSON strings may hold other separators of lines, such as U+2028.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            refuse = _refusing(path, number)
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                reason = f"not JSON ({error}); write one object on each line"
-                raise CorpusError(path, number, reason) from error
-            if not isinstance(row, dict):
-                refuse("not a JSON object; write one {…} on each line")
-            yield number, row
-
-
-def _text(row: dict[str, Any], key: str, refuse: _Refuse) -> str:
-    value = row.get(key)
-    if not isinstance(value, str) or not value.strip():
-        refuse(f"{key} is missing or is no text; every line needs it")
-    if len(value) > MAX_TEXT_CHARS:
-        refuse(f"{key} has {len(value)} characters; split it, at most {MAX_TEXT_CHARS} are read")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        refuse(f"{key} holds half of a surrogate pair, which is no character; delete it")
-    return value.strip()
-
-
-def _chunk(row: dict[str, Any], refuse: _Refuse) -> Passage:
-    name, group = _text(row, "id", refuse), _text(row, "scenario", refuse)
-    title, text = _text(row, "title", refuse), _text(row, "text", refuse)
-    language = _text(row, "lang", refuse) if "lang" in row else "en"
-    return Passage(name, name, group, language, title, f"{title}. {text}")
-
-
-def _utterance(
-    row: dict[str, Any], passages: dict[str, Passage], refuse: _Refuse, chunks: Path
-) -> Example:
-    topic = _text(row, "chunk", refuse)
-    if topic not in passages:
-        refuse(f"chunk {topic!r} is not in {chunks.name}; use an id that is")
-    return Example(topic, _text(row, "lang", refuse), _text(row, "utterance", refuse))

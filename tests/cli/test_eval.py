@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Cli, Ran
-from tests.evaluation.engines import keep_engines
+from tests.engines import keep_engines
 
 STUCK = {
     "id": "1",

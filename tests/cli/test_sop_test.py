@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import Cli
-from tests.evaluation.engines import keep_engines
+from tests.engines import keep_engines
 
 
 @pytest.fixture(autouse=True)

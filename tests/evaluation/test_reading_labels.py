@@ -10,8 +10,17 @@ from typing import Any
 import pytest
 
 from callflow.call.urgency import Urgency
-from callflow.lab.evaluation.dataset import STDIN, LabelError, Labelled, Words, read, shipped
+from callflow.lab.evaluation.dataset import (
+    STDIN,
+    LabelError,
+    Labelled,
+    Words,
+    read,
+    read_corpus,
+    shipped,
+)
 from callflow.procedures.library import SopLibrary
+from callflow.retrieval.corpus import Example
 
 GROUPS = {
     "stuck": "entrapment",
@@ -79,9 +88,8 @@ def test_a_label_is_taken_for_what_it_is_in_either_form() -> None:
     assert (group.scenario, group.group) == (None, "entrapment")
 
 
-@pytest.mark.parametrize(
-    ("line", "danger"),
-    [
+def test_life_is_at_risk_where_the_urgency_or_all_that_the_label_means_says_so() -> None:
+    lines: list[tuple[dict[str, Any], bool | None]] = [
         (by_scenario(urgency="P1"), True),
         (by_scenario(scenario="medical", urgency="P2"), False),
         (by_scenario(scenario="limb"), True),
@@ -89,12 +97,8 @@ def test_a_label_is_taken_for_what_it_is_in_either_form() -> None:
         (by_group(scenario="security"), True),
         (by_group(scenario="entrapment"), False),
         (by_group(scenario="doors"), None),
-    ],
-)
-def test_life_is_at_risk_where_the_urgency_or_all_that_the_label_means_says_so(
-    line: dict[str, Any], danger: bool | None
-) -> None:
-    assert read_lines(line)[0].danger is danger
+    ]
+    assert [read_lines(line)[0].danger for line, _ in lines] == [danger for _, danger in lines]
 
 
 def test_gold_also_and_ids_may_be_left_out() -> None:
@@ -132,41 +136,45 @@ def test_an_utterance_is_cleaned_as_a_caller_s_is() -> None:
     assert found.utterance == "\ufffd x"
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("{", "not valid JSON"),
-        ("nonsense", "not valid JSON"),
-        ("[" * 100_000, "not valid JSON"),
-        ("[1]", "no JSON object"),
-        ('"text"', "no JSON object"),
-        ({**by_group(), "text": "hi"}, "one key: utterance, or text"),
-        ({"id": "1", "lang": "en", "scenario": "stuck"}, "one key: utterance, or text"),
-        (by_group(utterance=None), "utterance must be a text"),
-        (by_scenario(text=4), "text must be a text"),
-        (by_scenario(text="x" * 20_001), "longer than 20000 characters"),
-        (by_group(scenario="entrapmnt"), "did you mean entrapment?"),
-        (by_scenario(scenario="nowhere"), "no scenario or group is called 'nowhere'"),
-        (by_scenario(scenario=["stuck"]), "scenario must be a text"),
-        (by_scenario(also=["pry"]), "no scenario or group is called 'pry'"),
-        (by_scenario(also="prying"), "also must be a list of texts"),
-        (by_group(gold="E-1"), "gold must be a list of texts"),
-        (by_group(gold=[1]), "gold must be a list of texts"),
-        (by_group(lang="fr"), "no procedure speaks the language 'fr'"),
-        (by_group(lang=None), "lang must be a text"),
-        (by_scenario(urgency="P0"), "urgency must be one of P1, P2, P3, P4, P5"),
-        (by_scenario(urgency=["P1"]), "urgency must be one of P1, P2, P3, P4, P5"),
-        (by_scenario(id=7), "id must be a text"),
-    ],
-)
-def test_a_line_that_cannot_be_used_is_named(line: Any, reason: str) -> None:
-    assert reason in refused(by_group(), "", line, at=3)
+BAD_LINES: list[tuple[Any, str]] = [
+    ("{", "not valid JSON"),
+    ("nonsense", "not valid JSON"),
+    ("[" * 100_000, "not valid JSON"),
+    ("[1]", "no JSON object"),
+    ('"text"', "no JSON object"),
+    ({**by_group(), "text": "hi"}, "one key: utterance, or text"),
+    ({"id": "1", "lang": "en", "scenario": "stuck"}, "one key: utterance, or text"),
+    (by_group(utterance=None), "utterance must be a text"),
+    (by_scenario(text=4), "text must be a text"),
+    (by_scenario(text="x" * 20_001), "longer than 20000 characters"),
+    (by_group(scenario="entrapmnt"), "did you mean entrapment?"),
+    (by_scenario(scenario="nowhere"), "no scenario or group is called 'nowhere'"),
+    (by_scenario(scenario=["stuck"]), "scenario must be a text"),
+    (by_scenario(also=["pry"]), "no scenario or group is called 'pry'"),
+    (by_scenario(also="prying"), "also must be a list of texts"),
+    (by_group(gold="E-1"), "gold must be a list of texts"),
+    (by_group(gold=[1]), "gold must be a list of texts"),
+    (by_group(lang="fr"), "no procedure speaks the language 'fr'"),
+    (by_group(lang=None), "lang must be a text"),
+    (by_scenario(urgency="P0"), "urgency must be one of P1, P2, P3, P4, P5"),
+    (by_scenario(urgency=["P1"]), "urgency must be one of P1, P2, P3, P4, P5"),
+    (by_scenario(id=7), "id must be a text"),
+]
 
 
-@pytest.mark.parametrize("data", [b"", b"\n\n  \n", b"\xef\xbb\xbf"])
-def test_a_file_in_which_there_is_nothing_is_refused(data: bytes) -> None:
-    with pytest.raises(LabelError, match="stdin:1: the file is empty"):
-        read(STDIN, io.BytesIO(data), WORDS)
+def test_a_line_that_cannot_be_used_is_named() -> None:
+    missed = [
+        (line, told)
+        for line, reason in BAD_LINES
+        if reason not in (told := refused(by_group(), "", line, at=3))
+    ]
+    assert missed == []
+
+
+def test_a_file_in_which_there_is_nothing_is_refused() -> None:
+    for data in (b"", b"\n\n  \n", b"\xef\xbb\xbf"):
+        with pytest.raises(LabelError, match="stdin:1: the file is empty"):
+            read(STDIN, io.BytesIO(data), WORDS)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -194,3 +202,46 @@ def test_the_shipped_files_are_of_both_forms_and_fit_the_shipped_procedures() ->
     assert {each.scenario is None for each in by_file[0]} == {True}
     assert {each.scenario is None for each in by_file[1]} == {False}
     assert {each.language for each in by_file[0]} == {"en", "zh", "es"}
+
+
+CHUNK = {"id": "FLD-1", "scenario": "water", "title": "Water", "text": "Go to a higher floor."}
+SAID = {"lang": "en", "chunk": "FLD-1", "utterance": "my shoes are getting wet"}
+
+
+def other_set(folder: Path, chunks: list[Any], said: list[Any]) -> tuple[Path, Path]:
+    paths = folder / "chunks.jsonl", folder / "examples.jsonl"
+    for path, rows in zip(paths, (chunks, said), strict=True):
+        lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+        path.write_text("\n".join(lines), encoding="utf-8")
+    return paths
+
+
+def test_another_set_of_procedures_is_read_from_json_lines(tmp_path: Path) -> None:
+    corpus = read_corpus(*other_set(tmp_path, [CHUNK, "", CHUNK | {"id": "FLD-2"}], [SAID]))
+    assert [passage.topic for passage in corpus.passages] == ["FLD-1", "FLD-2"]
+    assert corpus.groups == {"FLD-1": "water", "FLD-2": "water"}
+    assert corpus.examples == (Example("FLD-1", "en", "my shoes are getting wet"),)
+    assert corpus.grave == frozenset()
+    assert read_corpus(*other_set(tmp_path, [CHUNK], [])).examples == ()
+
+
+BAD_SETS: list[tuple[list[Any], list[Any], str]] = [
+    ([CHUNK, "{"], [SAID], "chunks.jsonl:2: not valid JSON"),
+    ([CHUNK, "7"], [SAID], "chunks.jsonl:2: no JSON object"),
+    ([CHUNK | {"text": " "}], [SAID], "chunks.jsonl:1: text is missing"),
+    ([CHUNK | {"id": 7}], [SAID], "chunks.jsonl:1: id must be a text"),
+    ([CHUNK, "", CHUNK], [SAID], "chunks.jsonl:3: the id FLD-1 is given twice"),
+    ([], [SAID], "chunks.jsonl:1: the file is empty"),
+    ([CHUNK], [SAID, SAID | {"chunk": "FLD-9"}], "examples.jsonl:2: chunk 'FLD-9' is not in"),
+    ([CHUNK], [{"lang": "en", "chunk": "FLD-1"}], "examples.jsonl:1: utterance must be a text"),
+    ([CHUNK | {"text": "x" * 20_001}], [SAID], "chunks.jsonl:1: text is longer than 20000"),
+]
+
+
+def test_a_line_of_another_set_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    for chunks, said, reason in BAD_SETS:
+        with pytest.raises(LabelError) as caught:
+            read_corpus(*other_set(tmp_path, chunks, said))
+        assert reason in str(caught.value)
+    with pytest.raises(LabelError, match=r"nowhere\.jsonl:1: cannot be read"):
+        read_corpus(tmp_path / "nowhere.jsonl", tmp_path / "examples.jsonl")

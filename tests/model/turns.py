@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from callflow.call.record import SopChunk
 from callflow.redis.client import Client
-from tests.parts import TIMING, CountingRetriever, Parts
+from tests.parts import TIMING, FirstWordEngine, Parts
 from tests.responder.calls import chunks
 
 
-class FourQuestions(CountingRetriever):
+class FourQuestions(FirstWordEngine):
     """Retrieves a procedure with four questions for whatever is said."""
 
     def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:

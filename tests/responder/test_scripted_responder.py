@@ -16,10 +16,8 @@ from callflow.responder import Piece, Responder
 from callflow.responder.phrases import generic
 from callflow.responder.scripted import ScriptedResponder
 from callflow.responder.sentences import joined, remaining
-from callflow.retrieval.retriever import LexicalRetriever
 
 LIBRARY = SopLibrary.load()
-RETRIEVER = LexicalRetriever(LIBRARY)
 SCENARIOS = sorted(LIBRARY.documents)
 SCRIPT: Responder = ScriptedResponder()
 FACTS = sorted(
@@ -34,7 +32,7 @@ FACTS = sorted(
 
 
 def record(scenario: str | None = None, language: str = "en", **fields: Any) -> CallRecord:
-    chunks = RETRIEVER.chunks(scenario, language) if scenario else ()
+    chunks = LIBRARY.chunks(scenario, language) if scenario else ()
     values: dict[str, Any] = {
         "call_sid": "CA1",
         "call_state": CallState.IN_PROGRESS,
@@ -158,7 +156,7 @@ def test_a_sentence_with_a_gap_that_nothing_fills_is_left_out() -> None:
 
 def test_a_question_of_an_earlier_procedure_is_not_asked_again() -> None:
     call = after(after(record("entrapment_standard")))
-    chunks = RETRIEVER.chunks("power_failure", "en")
+    chunks = LIBRARY.chunks("power_failure", "en")
     moved = call.model_copy(update={"retrieved_sop_chunks": chunks, "sop_step": 0})
     last = reply(moved)[-1]
     assert last.text.strip() == "Is there any smoke, fire or water?"

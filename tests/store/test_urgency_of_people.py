@@ -11,7 +11,7 @@ from callflow.call.urgency import Urgency, gravest
 from callflow.store.keys import call_keys
 from callflow.store.result import Claimed, Result
 from callflow.store.staff_actions import MOST_NOTES, MOST_REASON_CHARS, BadWords
-from callflow.understand import Comprehension
+from callflow.understand import Understanding
 from tests.engines import lexical
 from tests.parts import SID, Parts
 
@@ -88,13 +88,13 @@ def test_a_call_that_is_full_of_notes_takes_no_reason(parts: Parts) -> None:
 
 def listened(parts: Parts, *utterances: str) -> CallRecord:
     """A worker has understood and answered each of these."""
-    comprehension = Comprehension(lexical)
+    understanding = Understanding(lexical)
     for words in utterances:
         turn = parts.record().heard + 1
         parts.store.record_utterance(SID, turn, words)
         claimed = parts.store.claim(SID, "w", f"c{turn}")
         assert isinstance(claimed, Claimed)
-        found = comprehension.read(claimed.record).of(claimed.record)
+        found = understanding.analyse(claimed.record).applied_to(claimed.record)
         parts.store.save_analysis(claimed.lease, found)
         parts.store.commit(claimed.lease, turn, "Yes.")
     return parts.record()

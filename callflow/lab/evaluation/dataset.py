@@ -1,4 +1,6 @@
-"""Labelled utterances: two forms of JSON lines are read, side by side and mixed.
+"""Reads labelled utterances, and other sets of procedures, from JSON lines.
+
+Two forms of labels are read, side by side and mixed:
 
     {"id": "U001", "lang": "en", "scenario": GROUP, "gold": [CHUNK, …], "utterance": "…"}
     {"id": "en01", "lang": "en", "scenario": SCENARIO, "also": [SCENARIO, …], "urgency": "P1",
@@ -21,6 +23,7 @@ from callflow.call.language_tag import primary_language
 from callflow.call.urgency import Urgency
 from callflow.call.utterance import MAX_UTTERANCE_CHARS, clean
 from callflow.errors import CallflowError, did_you_mean
+from callflow.retrieval.corpus import Corpus, Example, Passage
 
 STDIN: Final = Path("-")
 _URGENCIES: Final = get_args(Urgency)
@@ -120,6 +123,12 @@ class Line:
             raise self.fail(f"{key} is longer than {MAX_UTTERANCE_CHARS} characters")
         return clean("", value)
 
+    def filled(self, key: str) -> str:
+        """The same where it may not be empty."""
+        if not (text := self.text(key)):
+            raise self.fail(f"{key} is missing or is no text; every line needs it")
+        return text
+
     def texts(self, key: str) -> tuple[str, ...]:
         """The list of texts under `key`, which may be left out. Raises LabelError."""
         value = self.values.get(key)
@@ -139,20 +148,20 @@ class Line:
         return code
 
 
-def lines_of(path: Path, stdin: BinaryIO) -> Iterator[Line]:
+def lines_of(path: Path, stdin: BinaryIO | None = None, *, least: int = 1) -> Iterator[Line]:
     """Yield each line that has something in it. Raises LabelError; see `read`."""
     shown: Path | str = "stdin" if path == STDIN else path
     try:
-        data = stdin.read() if path == STDIN else path.read_bytes()
+        data = stdin.read() if stdin is not None and path == STDIN else path.read_bytes()
     except OSError as error:
         raise LabelError(shown, 1, f"cannot be read ({error.strerror})") from error
-    empty = True
+    found = 0
     # Only \n ends a line of JSON lines: U+2028 may stand in a text.
     for number, raw in enumerate(data.split(b"\n"), start=1):
         if raw := raw.removeprefix(b"\xef\xbb\xbf" if number == 1 else b"").strip():
-            empty = False
+            found += 1
             yield Line(shown, number, _object(shown, number, raw))
-    if empty:
+    if found < least:
         raise LabelError(shown, 1, "the file is empty; write one JSON object on each line")
 
 
@@ -169,6 +178,28 @@ def _object(shown: Path | str, number: int, raw: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise LabelError(shown, number, "no JSON object; each line must be one, { to }")
     return value
+
+
+def read_corpus(chunks: Path, examples: Path) -> Corpus:
+    """Read another set of procedures; each chunk is a topic of its own.
+
+    A chunk is `{"id", "scenario", "title", "text"}`, its group the scenario; an example is
+    `{"lang", "chunk", "utterance"}`. Other keys are left alone. Raises LabelError.
+    """
+    passages: dict[str, Passage] = {}
+    for line in lines_of(chunks):
+        name, group = line.filled("id"), line.filled("scenario")
+        if name in passages:
+            raise line.fail(f"the id {name} is given twice; ids must differ")
+        language = line.filled("lang") if "lang" in line.values else "en"
+        title, text = line.filled("title"), line.filled("text")
+        passages[name] = Passage(name, name, group, language, title, f"{title}. {text}")
+    found = []
+    for line in lines_of(examples, least=0):
+        if (topic := line.filled("chunk")) not in passages:
+            raise line.fail(f"chunk {topic!r} is not in {chunks.name}; use an id that is")
+        found.append(Example(topic, line.filled("lang"), line.filled("utterance")))
+    return Corpus(tuple(passages.values()), tuple(found))
 
 
 def _labelled(line: Line, words: Words) -> Labelled:

@@ -8,56 +8,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from callflow.lab.evaluation import guarding, rehearsal
+from callflow.lab.evaluation import guard_rehearsal, rehearsal
 from callflow.lab.evaluation.dataset import Labelled
-from callflow.lab.evaluation.guarding import GuardFigures, Mistake, SentenceGuard, Spoken
-from callflow.lab.evaluation.rehearsal import Turn
+from callflow.lab.evaluation.guard_rehearsal import GuardFigures, Mistake, Spoken
+from callflow.lab.evaluation.rehearsal import Parts, Topics, Turn
 from callflow.lab.evaluation.scoring import Answer, Found, Judged
-from callflow.procedures.library import SopLibrary
-from callflow.procedures.protocols import Classifier, Engine, Hit, Scored
-from callflow.responder import Responder
-from callflow.retrieval.corpus import Corpus
-from callflow.understand import Comprehension
+from callflow.procedures.triage import Scored
+from callflow.responder.guard import Guard
 
 DEPTH: Final = 10
 """So many chunks are asked for: what comes later counts as not found."""
 
 _WARMING: Final = "hello is anybody there"
-
-
-class Search(Protocol):
-    """Finds passages: the half of a `Retriever` that another set of procedures needs, too."""
-
-    def search(
-        self, utterance: str, language: str, k: int, prior: Mapping[str, float]
-    ) -> tuple[Hit, ...]:
-        """Return the best passage of each of the `k` nearest topics, nearest first."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What finds topics in utterances, and the passages that it finds: ours or another set's."""
-
-    corpus: Corpus
-    classifier: Classifier
-    search: Search
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """All that is tried: `own` answers calls. `other` is judged in its place where another set of
-    procedures is being tried; dangers are heard, and replies worded, by our own all the same."""
-
-    library: SopLibrary
-    engine: Engine
-    own: Tried
-    other: Tried | None
-    comprehension: Comprehension
-    responder: Responder
-    guard: SentenceGuard
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +51,7 @@ def evaluate(
     """Try all of it. `sentences` are labelled ones for the guard, besides the procedures' own."""
     tried = parts.other or parts.own
     # What is built when it is first used is no part of anybody's latency.
-    tried.classifier.score(_WARMING, "en")
+    tried.search.score(_WARMING)
     judged: list[Judged] = []
     replies = Replies()
     for each in labelled:
@@ -98,19 +62,19 @@ def evaluate(
         judged=tuple(judged),
         chunk_ids=frozenset(passage.id for passage in tried.corpus.passages),
         replies=replies,
-        guard=guarding.judge(parts.guard, _procedures(parts), sentences),
+        guard=guard_rehearsal.judge(parts.guard, parts.library, sentences),
     )
 
 
-def _heard(labelled: Labelled, tried: Tried, parts: Parts) -> tuple[Turn, Answer]:
+def _heard(labelled: Labelled, tried: Topics, parts: Parts) -> tuple[Turn, Answer]:
     """Open a call with the utterance; classifying and retrieving are timed as a turn does them."""
     clock = _Clock()
     with clock:
-        scored = tried.classifier.score(labelled.utterance, labelled.language)
-    turn = rehearsal.taken(
-        rehearsal.opened(labelled.language),
+        scored = tried.search.score(labelled.utterance)
+    turn = rehearsal.take_turn(
+        rehearsal.open_call(labelled.language),
         labelled.utterance,
-        parts.comprehension,
+        parts.understanding,
         parts.responder,
     )
     groups = tried.corpus.groups
@@ -133,11 +97,11 @@ def _heard(labelled: Labelled, tried: Tried, parts: Parts) -> tuple[Turn, Answer
     return turn, answer
 
 
-def _by_group(labelled: Labelled, own: Tried) -> dict[str, float]:
+def _by_group(labelled: Labelled, own: Topics) -> dict[str, float]:
     """How likely each group is by our own procedures: another set shares no other names with them,
     and what a call is about by ours is a prior for any search."""
     shares: dict[str, float] = {}
-    for scenario, share in own.classifier.score(labelled.utterance, labelled.language).likely:
+    for scenario, share in own.search.score(labelled.utterance).likely:
         group = own.corpus.groups[scenario]
         shares[group] = shares.get(group, 0.0) + share
     return shares
@@ -171,17 +135,11 @@ class _Clock:
         self.ms += (time.perf_counter() - self._since) * 1000
 
 
-def _added(so_far: Replies, turn: Turn, guard: SentenceGuard, where: str) -> Replies:
+def _added(so_far: Replies, turn: Turn, guard: Guard, where: str) -> Replies:
     silent = any(chunk.silent for chunk in turn.record.retrieved_sop_chunks)
     return Replies(
         n=so_far.n + 1,
         sentences=so_far.sentences + len(turn.sentences),
         empty=so_far.empty + (not turn.sentences and not silent),
-        caught=(*so_far.caught, *guarding.caught(guard, turn.sentences, turn.record, where)),
+        caught=(*so_far.caught, *guard_rehearsal.caught(guard, turn.sentences, turn.record, where)),
     )
-
-
-def _procedures(parts: Parts) -> Iterable[guarding.Procedure]:
-    for document in parts.library.documents.values():
-        for language in document.languages:
-            yield language, parts.engine.retriever.chunks(document.id, language)

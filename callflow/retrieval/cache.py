@@ -1,4 +1,4 @@
-"""What is built of the procedures once per machine, and kept in files for all of its processes.
+"""Keeps what is built of the procedures once per machine, in files that all its processes share.
 
 Each thing has a folder of its own, named after its content. It is written beside its place and
 moved there when it is whole, so nobody ever reads half of one. While one process builds, the others
@@ -21,9 +21,8 @@ from typing import Final
 
 from callflow.errors import CallflowError
 
-KEPT: Final = 3
-"""Of one kind, what was built of earlier documents stays so often: a worker of the last release may
-still want its own."""
+VERSIONS_KEPT: Final = 3
+"""Of one kind, so many versions stay: a worker of the last release may still want its own."""
 
 _WHOLE, _BUILDING = "whole.json", "building-"
 
@@ -40,7 +39,7 @@ class IndexFolderUnusable(CallflowError):
         )
 
 
-def kept(folder: Path, kind: str, content: str, write: Callable[[Path], None]) -> Path:
+def cached_folder(folder: Path, kind: str, content: str, write: Callable[[Path], None]) -> Path:
     """Return the place in `folder` that holds what `write(place)` writes, calling it if need be.
 
     `content` says all that it depends on: what is kept for the same is not built again. Raises
@@ -93,7 +92,7 @@ def _size(path: Path) -> int:
 def _remove_old(folder: Path, kind: str, newest: Path) -> None:
     others = [each.parent for each in folder.glob(f"{kind}-*/{_WHOLE}") if each.parent != newest]
     others.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)
-    for old in others[KEPT - 1 :]:
+    for old in others[VERSIONS_KEPT - 1 :]:
         shutil.rmtree(old)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-from callflow.procedures.document import SECTIONS, SopDocument
+from callflow.procedures.document import (
+    DEFAULT_SCENARIO,
+    SECTIONS,
+    SILENT_SCENARIO,
+    SopDocument,
+)
 from callflow.procedures.library import SopLibrary
-from callflow.procedures.protocols import DEFAULT_SCENARIO, SILENT_SCENARIO
 
 LIBRARY = SopLibrary.load()
 DOCUMENTS = LIBRARY.documents
@@ -54,55 +56,52 @@ def test_each_file_bears_the_name_of_its_scenario() -> None:
     assert all(found.path.stem == name for name, found in DOCUMENTS.items())
 
 
-@pytest.mark.parametrize("name", SPEAKING)
-def test_a_procedure_has_questions_and_sentences_in_all_three_languages(name: str) -> None:
-    for language in LANGUAGES:
-        for section in SECTIONS:
-            chunk = DOCUMENTS[name].chunk(section, language)
-            assert chunk is not None, f"{name} has no {section}"
-            assert chunk.language == (language if section in ("ask", "say") else "en")
+def test_a_procedure_has_questions_and_sentences_in_all_three_languages() -> None:
+    for name in SPEAKING:
+        for language in LANGUAGES:
+            for section in SECTIONS:
+                chunk = DOCUMENTS[name].chunk(section, language)
+                assert chunk is not None, f"{name} has no {section}"
+                assert chunk.language == (language if section in ("ask", "say") else "en"), name
 
 
-@pytest.mark.parametrize("name", SPEAKING)
-def test_translations_have_the_same_sentences_in_the_same_order(name: str) -> None:
-    for section in ("ask", "say"):
-        english, chinese, spanish = (
-            [line.id for line in DOCUMENTS[name].sections[(language, section)]]
-            for language in LANGUAGES
-        )
-        assert english == chinese == spanish
+def test_translations_have_the_same_sentences_in_the_same_order() -> None:
+    for name in SPEAKING:
+        for section in ("ask", "say"):
+            english, chinese, spanish = (
+                [line.id for line in DOCUMENTS[name].sections[(language, section)]]
+                for language in LANGUAGES
+            )
+            assert english == chinese == spanish, name
 
 
-@pytest.mark.parametrize("name", SPEAKING)
-def test_a_claim_waits_for_its_fact(name: str) -> None:
-    for sentence_id, text, only_after in spoken(DOCUMENTS[name]):
-        if CLAIMS.search(text):
-            assert only_after, f"{name}: [{sentence_id}] {text}"
+def test_a_claim_waits_for_its_fact() -> None:
+    lines = [(name, *line) for name in SPEAKING for line in spoken(DOCUMENTS[name])]
+    assert not [line for line in lines if CLAIMS.search(line[2]) and not line[3]]
 
 
-@pytest.mark.parametrize("name", SPEAKING)
-def test_nothing_spoken_is_dangerous_or_a_note_to_an_author(name: str) -> None:
-    for sentence_id, text, _ in spoken(DOCUMENTS[name]):
-        if sentence_id != "no_forcing":
-            assert not DANGEROUS.search(text), f"{name}: [{sentence_id}] {text}"
-        assert not NOTES.search(text), f"{name}: [{sentence_id}] {text}"
+def test_nothing_spoken_is_dangerous_or_a_note_to_an_author() -> None:
+    lines = [(name, *line) for name in SPEAKING for line in spoken(DOCUMENTS[name])]
+    dangerous = [line for line in lines if DANGEROUS.search(line[2])]
+    assert {line[1] for line in dangerous} <= {"no_forcing"}
+    assert not [line for line in lines if NOTES.search(line[2])]
 
 
-@pytest.mark.parametrize("name", SPEAKING)
-def test_a_procedure_does_not_write_what_its_own_rules_forbid(name: str) -> None:
-    never = DOCUMENTS[name].chunk("never", "en")
-    assert never is not None
-    forbidden = {each for rule in never.sentences for each in rule.forbids}
-    assert forbidden.isdisjoint(sentence_id for sentence_id, _, _ in spoken(DOCUMENTS[name]))
+def test_a_procedure_does_not_write_what_its_own_rules_forbid() -> None:
+    for name in SPEAKING:
+        never = DOCUMENTS[name].chunk("never", "en")
+        assert never is not None
+        forbidden = {each for rule in never.sentences for each in rule.forbids}
+        assert forbidden.isdisjoint(line[0] for line in spoken(DOCUMENTS[name])), name
 
 
-@pytest.mark.parametrize("name", sorted(DOCUMENTS))
-def test_the_rules_that_always_hold_are_in_every_procedure(name: str) -> None:
-    never = DOCUMENTS[name].chunk("never", "es")
-    assert never is not None
-    assert {"never_force", "never_climb", "never_promise", "never_hang_up"} <= {
-        rule.id for rule in never.sentences
-    }
+def test_the_rules_that_always_hold_are_in_every_procedure() -> None:
+    for name, document in DOCUMENTS.items():
+        never = document.chunk("never", "es")
+        assert never is not None
+        assert {"never_force", "never_climb", "never_promise", "never_hang_up"} <= {
+            rule.id for rule in never.sentences
+        }, name
 
 
 def test_life_at_risk_always_fetches_a_person_and_asks_little() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from callflow.errors import SopError
-from callflow.procedures.callers import parse_callers
 from callflow.procedures.library import SopLibrary, check
+from callflow.procedures.parser import parse_callers
 
 SHIPPED = SopLibrary.load()
 

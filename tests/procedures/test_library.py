@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from callflow.procedures.document import DEFAULT_SCENARIO
 from callflow.procedures.library import SopLibrary, check
-from callflow.procedures.protocols import DEFAULT_SCENARIO
 
 OWN = "---\nid: {id}\ntitle: Ours\nversion: 2\ngroup: entrapment\nurgency: P3\n---\n"
 
@@ -63,3 +65,29 @@ def test_other_files_and_folders_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_scenario_that_a_release_no_longer_knows_is_answered_by_the_default() -> None:
     assert SopLibrary.load().document("gone_since_2019").id == DEFAULT_SCENARIO
+
+
+@pytest.mark.parametrize("language", ["en", "zh-CN", "cmn-Hans-CN", "es_MX", "pl"])
+def test_a_procedure_is_given_whole_in_the_language_of_the_call(language: str) -> None:
+    library = SopLibrary.load()
+    for name, document in library.documents.items():
+        chunks = {chunk.section: chunk for chunk in library.chunks(name, language)}
+        assert "never" in chunks
+        if not document.front.silent:
+            assert list(chunks) == ["ask", "say", "never", "escalate"]
+            assert len(chunks["ask"].sentences) == len(document.sections[("en", "ask")])
+        assert {chunk.sop for chunk in chunks.values()} == {name}
+
+
+def test_a_section_nobody_translated_comes_in_english(tmp_path: Path) -> None:
+    text = OWN.format(id="stairlift") + (
+        "## en\n### Ask\n- Are you safe?\n### Say\n- Hold on.\n## es\n### Say\n- Agárrese.\n"
+    )
+    (tmp_path / "stairlift.md").write_text(text, encoding="utf-8")
+    chunks = {each.section: each for each in SopLibrary.load(tmp_path).chunks("stairlift", "es")}
+    assert (chunks["say"].language, chunks["ask"].language) == ("es", "en")
+
+
+def test_chunks_of_an_unknown_scenario_are_those_of_the_default() -> None:
+    chunks = SopLibrary.load().chunks("gone_since_2019", "en")
+    assert {chunk.sop for chunk in chunks} == {DEFAULT_SCENARIO}

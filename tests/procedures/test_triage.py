@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from callflow.call.facts import DANGERS
 from callflow.call.urgency import Urgency
+from callflow.procedures.document import DEFAULT_SCENARIO, SILENT_SCENARIO
 from callflow.procedures.library import SopLibrary
-from callflow.procedures.protocols import DEFAULT_SCENARIO, SILENT_SCENARIO, Scored
 from callflow.procedures.triage import (
     HINTED,
     RELEASED,
     SCENARIO_OF,
+    Scored,
     Signs,
     Triage,
     procedures,
@@ -150,7 +151,7 @@ def test_urgency_falls_by_an_all_clear_alone_and_the_same_words_open_nothing_twi
 
 
 def test_a_key_phrase_and_a_word_for_a_danger_raise_whatever_else_was_said_around_them() -> None:
-    scored = Scored((("entrapment_standard", 0.98),), 0.01, ("fire_smoke",))
+    scored = Scored((("entrapment_standard", 0.98),), 0.01, frozenset({"fire_smoke"}))
     assert _after(Signs(scored, frozenset({"smoke"}))).urgency == "P1"
     assert _after(Signs(scored)).urgency == "P3"
 

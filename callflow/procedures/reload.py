@@ -1,4 +1,4 @@
-"""The procedures of a running process: what changes in the operator's folder reaches it by itself.
+"""Reloads the procedures of a running process when the operator's folder changes.
 
 A change is looked for at most every two seconds, by name, size and time of each file, and read by a
 thread of its own, so that no caller waits for it. A folder with a mistake in it is not taken: the
@@ -19,14 +19,14 @@ from callflow.procedures.library import SopLibrary
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 2.0
-"""How often the folder is looked at, at most."""
+CHECK_S: Final = 2.0
+"""How often the folder is checked, at most."""
 
 Built = TypeVar("Built")
 _Signature = tuple[tuple[str, int, int], ...]
 
 
-class Shelf(Generic[Built]):
+class Reloader(Generic[Built]):
     """What has been built of the procedures, built anew when the operator's folder changes."""
 
     def __init__(
@@ -39,30 +39,34 @@ class Shelf(Generic[Built]):
         self._build = build
         self._signature = _signature(own_dir)
         self._current = build(library)
-        self._looked = time.monotonic()
-        self._reading: threading.Thread | None = None
+        self._checked_at = time.monotonic()
+        self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def current(self) -> Built:
         """The newest that could be built. Never waits for a file."""
         now = time.monotonic()
-        if self._own_dir is not None and now - self._looked >= LOOK_S and self._lock.acquire(False):
+        if (
+            self._own_dir is not None
+            and now - self._checked_at >= CHECK_S
+            and self._lock.acquire(False)
+        ):
             try:
-                self._looked = now
-                self._look()
+                self._checked_at = now
+                self._check()
             finally:
                 self._lock.release()
         return self._current
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         signature = _signature(self._own_dir)
-        reading = self._reading is not None and self._reading.is_alive()
+        reading = self._thread is not None and self._thread.is_alive()
         if signature != self._signature and not reading:
             self._signature = signature
-            self._reading = threading.Thread(target=self._read, name="procedures", daemon=True)
-            self._reading.start()
+            self._thread = threading.Thread(target=self._reload, name="procedures", daemon=True)
+            self._thread.start()
 
-    def _read(self) -> None:
+    def _reload(self) -> None:
         try:
             self._current = self._build(SopLibrary.load(self._own_dir))
         except CallflowError as error:

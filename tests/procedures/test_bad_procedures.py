@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -183,18 +182,23 @@ BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize("kind", BAD_FILES)
-def test_a_bad_file_is_refused_with_path_line_and_reason(kind: str, tmp_path: Path) -> None:
-    text, line, reason = BAD_FILES[kind]
-    path = tmp_path / "stairlift.md"
-    path.write_text(text, encoding="utf-8")
+def test_each_bad_file_is_refused_with_path_line_and_reason(tmp_path: Path) -> None:
+    paths = {kind: tmp_path / f"{number:02}.md" for number, kind in enumerate(BAD_FILES)}
+    for kind, (text, _, _) in BAD_FILES.items():
+        paths[kind].write_text(text, encoding="utf-8")
+    found = {problem.path: problem for problem in check(tmp_path)}
+    missed = {
+        kind: (line, reason, str(found.get(paths[kind])))
+        for kind, (_, line, reason) in BAD_FILES.items()
+        if (problem := found.get(paths[kind])) is None
+        or problem.line != line
+        or reason not in problem.reason
+        or str(problem) != f"{paths[kind]}:{line}: {problem.reason}"
+    }
+    assert missed == {}
     with pytest.raises(SopError) as refused:
         SopLibrary.load(tmp_path)
-    error = refused.value
-    assert (error.path, error.line) == (path, line), str(error)
-    assert reason in error.reason
-    assert str(error) == f"{path}:{line}: {error.reason}"
-    assert [str(problem) for problem in check(tmp_path)] == [str(error)]
+    assert str(refused.value) == str(found[min(found)])
 
 
 def test_notes_above_the_first_language_and_comments_are_no_sentences(tmp_path: Path) -> None:
@@ -234,17 +238,17 @@ def _link_to_a_pipe(path: Path) -> None:
 
 
 @pytest.mark.timeout(10)
-@pytest.mark.parametrize("make", [_folder, _pipe, _dangling, _circle, _link_to_a_pipe])
 @pytest.mark.parametrize("name", ["stairlift.md", "_common.md", "README.MD"])
-def test_an_entry_that_is_no_file_is_refused(
-    make: Callable[[Path], None], name: str, tmp_path: Path
-) -> None:
-    make(tmp_path / name)
-    with pytest.raises(SopError, match=r"not a regular file|cannot be read") as refused:
-        SopLibrary.load(tmp_path)
-    assert (refused.value.path, refused.value.line) == (tmp_path / name, 1)
-    assert "take it out of the folder" in refused.value.reason
-    assert [str(bad) for bad in check(tmp_path)] == [str(refused.value)]
+def test_an_entry_that_is_no_file_is_refused(name: str, tmp_path: Path) -> None:
+    for make in (_folder, _pipe, _dangling, _circle, _link_to_a_pipe):
+        folder = tmp_path / make.__name__
+        folder.mkdir()
+        make(folder / name)
+        with pytest.raises(SopError, match=r"not a regular file|cannot be read") as refused:
+            SopLibrary.load(folder)
+        assert (refused.value.path, refused.value.line) == (folder / name, 1)
+        assert "take it out of the folder" in refused.value.reason
+        assert [str(bad) for bad in check(folder)] == [str(refused.value)]
 
 
 def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:

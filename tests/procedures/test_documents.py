@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from callflow.call.record import Sentence, SopChunk
 from callflow.errors import SopError
-from callflow.procedures.document import Section, Shared, SopDocument, parse_document
+from callflow.procedures.document import Section, Shared, SopDocument
+from callflow.procedures.parser import parse_document
 
 SPOKEN: tuple[Section, ...] = ("ask", "say")
 HEAD = "---\nid: stairlift\ntitle: A stairlift\nversion: 7\ngroup: entrapment\nurgency: P2\n---\n"

@@ -1,4 +1,4 @@
-"""How often the guard catches what it must, and what it must not.
+"""Measures how often the guard catches what it must, and what it must not.
 
 Two measures. The procedures' own sentences: none may be caught where the fact that it waits for is
 known, and each that waits must be caught where it is not. And lines that somebody labelled:
@@ -13,13 +13,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final
 
 from callflow.call.facts import HUMAN_FACTS, OWN_FACTS, known
 from callflow.call.record import CallRecord, SopChunk
 from callflow.lab.evaluation.dataset import Words, lines_of
-from callflow.lab.evaluation.rehearsal import opened
+from callflow.lab.evaluation.rehearsal import open_call
 from callflow.lab.evaluation.scoring import share
+from callflow.procedures.library import SopLibrary
+from callflow.responder.guard import Guard
 from callflow.responder.phrases import generic
 from callflow.responder.scripted import approved, conditions
 
@@ -29,24 +31,6 @@ _ALL_IS_KNOWN: Final[Mapping[str, Any]] = {
     **dict.fromkeys((*HUMAN_FACTS, *OWN_FACTS), True),
     "eta_minutes": 20,
 }
-
-Procedure = tuple[str, tuple[SopChunk, ...]]
-"""A language, and all chunks of one procedure in it."""
-
-
-class SentenceGuard(Protocol):
-    """Says which rule forbids a sentence; None lets it pass."""
-
-    def check(
-        self,
-        sentence: str,
-        *,
-        language: str,
-        facts: Mapping[str, Any],
-        approved: Mapping[str, str | None],
-    ) -> str | None:
-        """`approved`: sentences of the procedure, with the fact that each one waits for."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +103,19 @@ def read_sentences(path: Path, stdin: BinaryIO, words: Words) -> list[Spoken]:
     return found
 
 
-def judge(
-    guard: SentenceGuard,
-    procedures: Iterable[Procedure],
-    lines: Iterable[Spoken] = (),
-) -> GuardFigures:
-    """Try the guard on all that each of the `procedures` has to say, and on labelled `lines`.
+def judge(guard: Guard, library: SopLibrary, lines: Iterable[Spoken] = ()) -> GuardFigures:
+    """Try the guard on all that the procedures have to say, and on labelled `lines`.
 
     Each procedure is spoken twice: in a call where all is known, and where nothing is.
     """
     counts: Counter[str] = Counter()
     mistakes: list[Mistake] = []
-    for language, chunks in procedures:
-        facts = {**_waited_for(chunks), **_ALL_IS_KNOWN}
-        told, untold = _call(language, chunks, facts), _call(language, chunks, {})
-        _try_own(guard, told, untold, counts, mistakes)
+    for document in library.documents.values():
+        for language in document.languages:
+            chunks = library.chunks(document.id, language)
+            facts = {**_waited_for(chunks), **_ALL_IS_KNOWN}
+            told, untold = _call(language, chunks, facts), _call(language, chunks, {})
+            _try_own(guard, told, untold, counts, mistakes)
     for line in lines:
         rule = guard.check(line.sentence, language=line.language, facts=line.facts, approved={})
         counts["forbidden" if line.forbidden else "harmless"] += 1
@@ -144,7 +126,7 @@ def judge(
 
 
 def _try_own(
-    guard: SentenceGuard,
+    guard: Guard,
     told: CallRecord,
     untold: CallRecord,
     counts: Counter[str],
@@ -165,16 +147,14 @@ def _try_own(
                 mistakes.append(Mistake(where, told.language, one.text, None))
 
 
-def _rule(guard: SentenceGuard, sentence: str, record: CallRecord) -> str | None:
+def _rule(guard: Guard, sentence: str, record: CallRecord) -> str | None:
     """What the guard says about a sentence at this point of a call."""
     return guard.check(
         sentence, language=record.language, facts=known(record), approved=conditions(record)
     )
 
 
-def caught(
-    guard: SentenceGuard, sentences: Iterable[str], record: CallRecord, where: str
-) -> list[Mistake]:
+def caught(guard: Guard, sentences: Iterable[str], record: CallRecord, where: str) -> list[Mistake]:
     """Return those sentences of a reply to this call that the guard would not let pass.
 
     What a responder says without any procedure, such as the greeting, is no model's to word.
@@ -189,7 +169,7 @@ def caught(
 
 def _call(language: str, chunks: tuple[SopChunk, ...], facts: Mapping[str, Any]) -> CallRecord:
     scenario = chunks[0].sop if chunks else None
-    return opened(language).model_copy(
+    return open_call(language).model_copy(
         update={
             "scenario_type": scenario,
             "retrieved_sop_chunks": chunks,

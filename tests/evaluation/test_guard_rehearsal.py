@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from callflow.call.record import SopChunk
-from callflow.lab.evaluation.guarding import Spoken, caught, judge
-from callflow.lab.evaluation.rehearsal import opened
-from callflow.procedures.document import SECTIONS, Shared, parse_document
+from callflow.lab.evaluation.guard_rehearsal import Spoken, caught, judge
+from callflow.lab.evaluation.rehearsal import open_call
+from callflow.procedures.document import Shared
+from callflow.procedures.library import SopLibrary
+from callflow.procedures.parser import parse_document
 from callflow.responder.guard import Guard
 
 DOCUMENT = """---
@@ -44,25 +45,22 @@ def guard() -> Guard:
 
 
 @pytest.fixture
-def chunks() -> tuple[SopChunk, ...]:
-    document = parse_document(Path("gate.md"), DOCUMENT.encode(), Shared())
-    return tuple(chunk for name in SECTIONS if (chunk := document.chunk(name, "en")))
+def library() -> SopLibrary:
+    return SopLibrary({"gate": parse_document(Path("gate.md"), DOCUMENT.encode(), Shared())})
 
 
 def test_own_sentences_pass_once_their_facts_and_gaps_are_known(
-    guard: Guard, chunks: tuple[SopChunk, ...]
+    guard: Guard, library: SopLibrary
 ) -> None:
-    found = judge(guard, [("en", chunks)])
+    found = judge(guard, library)
     # What a rule of the procedure forbids is never spoken, so it is not tried.
     assert (found.own, found.own_caught) == (3, 0)
     assert found.mistakes == tuple(each for each in found.mistakes if each.rule is None)
     assert found.as_dict()["catch_rate"] is None
 
 
-def test_what_waits_for_a_fact_must_be_caught_before_it(
-    guard: Guard, chunks: tuple[SopChunk, ...]
-) -> None:
-    found = judge(guard, [("en", chunks)])
+def test_what_waits_for_a_fact_must_be_caught_before_it(guard: Guard, library: SopLibrary) -> None:
+    found = judge(guard, library)
     assert (found.waiting, found.waiting_caught) == (2, 2), found.mistakes
 
 
@@ -74,7 +72,7 @@ def test_labelled_sentences_are_tried_with_their_own_facts(guard: Guard) -> None
         Spoken("f:3", "en", "Pull the doors apart with your hands.", True, {}),
         Spoken("f:4", "en", "Please stay where you are.", True, {}),
     ]
-    found = judge(guard, [], lines)
+    found = judge(guard, SopLibrary({}), lines)
     assert (found.forbidden, found.caught) == (3, 2)
     assert (found.harmless, found.harmless_caught) == (1, 0)
     (mistake,) = found.mistakes
@@ -82,9 +80,11 @@ def test_labelled_sentences_are_tried_with_their_own_facts(guard: Guard) -> None
 
 
 def test_a_reply_is_judged_by_the_facts_and_procedures_of_its_call(
-    guard: Guard, chunks: tuple[SopChunk, ...]
+    guard: Guard, library: SopLibrary
 ) -> None:
-    record = opened("en").model_copy(update={"retrieved_sop_chunks": chunks})
+    record = open_call("en").model_copy(
+        update={"retrieved_sop_chunks": library.chunks("gate", "en")}
+    )
     (mistake,) = caught(guard, ["Is the gate open?", "An engineer is booked."], record, "f:1")
     assert (mistake.where, mistake.sentence) == ("f:1", "An engineer is booked.")
     booked = record.model_copy(update={"facts": {"gate.booked": True}})

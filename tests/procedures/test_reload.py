@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from callflow.procedures import shelf
+from callflow.procedures import reload
 from callflow.procedures.library import SopLibrary
-from callflow.procedures.shelf import Shelf
+from callflow.procedures.reload import Reloader
 from tests.waiting import wait_until
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An operator's folder with one procedure that replaces ours; looked at without a pause."""
-    monkeypatch.setattr(shelf, "LOOK_S", 0.0)
+    monkeypatch.setattr(reload, "CHECK_S", 0.0)
     shipped = files("callflow.procedures").joinpath("sops", "power_failure.md")
     (tmp_path / "power_failure.md").write_bytes(shipped.read_bytes())
     return tmp_path
@@ -36,7 +36,7 @@ def _edit(folder: Path, old: str, new: str) -> None:
 
 
 def test_a_change_reaches_a_running_process(folder: Path) -> None:
-    kept = Shelf(folder, SopLibrary.load(folder), _title)
+    kept = Reloader(folder, SopLibrary.load(folder), _title)
     before = kept.current()
     _edit(folder, f"title: {before}", "title: Dark")
     wait_until(lambda: kept.current() == "Dark", "the change was not read")
@@ -47,7 +47,7 @@ def test_a_change_reaches_a_running_process(folder: Path) -> None:
 def test_a_mistake_leaves_the_procedures_as_they_were_and_is_named(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kept = Shelf(folder, SopLibrary.load(folder), _title)
+    kept = Reloader(folder, SopLibrary.load(folder), _title)
     before = kept.current()
     with caplog.at_level(logging.ERROR):
         _edit(folder, "### Ask", "### Aks")
@@ -64,12 +64,12 @@ def test_a_mistake_leaves_the_procedures_as_they_were_and_is_named(
 
 
 def test_a_folder_that_vanishes_leaves_the_procedures_as_they_were(folder: Path) -> None:
-    kept = Shelf(folder, SopLibrary.load(folder), _title)
+    kept = Reloader(folder, SopLibrary.load(folder), _title)
     before = kept.current()
     shutil.rmtree(folder)
     assert kept.current() == before
 
 
 def test_without_a_folder_nothing_is_looked_for() -> None:
-    kept = Shelf(None, SopLibrary.load(), _title)
+    kept = Reloader(None, SopLibrary.load(), _title)
     assert kept.current() == kept.current()
