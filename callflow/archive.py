@@ -14,7 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING
 
 from callflow.call.deadline import Timing
 from callflow.errors import CallflowError, StoreError, StoreUnavailable
@@ -22,7 +23,7 @@ from callflow.records.failure import RecordRefused
 from callflow.records.keeping import ERASED_TOGETHER, Keeping
 from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
-from callflow.store.unarchived import Settled, Unarchived, WholeCall
+from callflow.store.archive_queue import ArchiveQueue, Settled, StoredCall
 
 if TYPE_CHECKING:
     from callflow.records.completed_call import CompletedCall
@@ -77,7 +78,7 @@ class Archived:
 class Archive:
     """What a round needs. `answered_by`: callflow's own version, and the models, by name."""
 
-    unarchived: Unarchived
+    queue: ArchiveQueue
     records: RecordStore
     answered_by: Mapping[str, str | None]
     keep_days: int | None = None
@@ -88,25 +89,26 @@ class Archive:
         Raises StoreUnavailable and RecordsError, with what could be done done.
         """
         give_up = time.monotonic() + ROUND_S
-        self.unarchived.mark(by)
-        waiting = self.unarchived.look()
-        kept: list[str] = []
+        self.queue.mark_begun(by)
+        waiting = self.queue.look()
+        kept = 0
         failures: list[CallflowError] = [] if waiting.failure is None else [waiting.failure]
         for batch in _batches(waiting.calls):
             if time.monotonic() > give_up:
                 break
-            for whole in self._read(batch, failures):
-                kept += self._kept(whole, failures)
-        supplemented = self._later(waiting.again, failures) if waiting.again else 0
+            kept += self._keep_all(batch, failures)
+        supplemented = self.add_later(waiting.again, failures) if waiting.again else 0
         erased = self._erase(waiting.now_ms, give_up)
         if failures:
             raise failures[0]
-        return Archived(len(kept), supplemented, erased, left=waiting.count - len(kept))
+        return Archived(kept, supplemented, erased, left=waiting.count - kept)
 
-    def _read(self, call_sids: Sequence[str], failures: list[CallflowError]) -> Sequence[WholeCall]:
+    def _read(
+        self, call_sids: Sequence[str], failures: list[CallflowError]
+    ) -> Sequence[StoredCall]:
         """Those of them that are complete and can be read."""
         try:
-            found = self.unarchived.read(call_sids)
+            found = self.queue.read(call_sids)
         except StoreUnavailable:
             raise
         except Exception as error:
@@ -114,61 +116,62 @@ class Archive:
                 failures.append(NotArchived(call_sids[0], error))
                 return []
             return [one for call_sid in call_sids for one in self._read([call_sid], failures)]
-        for call_sid in {*call_sids} - {whole.call_sid for whole in found}:
+        for call_sid in {*call_sids} - {stored.call_sid for stored in found}:
             # A failover has taken the record, or its end: it must not be found by every round.
-            self.unarchived.settle(call_sid, "")
+            self.queue.settle(call_sid, "")
         return found
 
-    def _kept(self, whole: WholeCall, failures: list[CallflowError]) -> list[str]:
-        """Its CallSid, where the lasting store has it now."""
+    def _keep_all(self, call_sids: Sequence[str], failures: list[CallflowError]) -> int:
+        """How many of them the lasting store has now."""
+        return sum(self._keep_one(stored, failures) for stored in self._read(call_sids, failures))
+
+    def _keep_one(self, stored: StoredCall, failures: list[CallflowError]) -> bool:
         try:
-            self._keep(whole)
-        except RecordRefused as error:
-            failures.append(NotArchived(whole.call_sid, error))
-            return []
-        except CallflowError:
-            raise
+            self._keep(stored)
+        except CallflowError as error:
+            if not isinstance(error, RecordRefused):
+                raise
+            failures.append(NotArchived(stored.call_sid, error))
         except Exception as error:
             # One record that nobody foresaw must not hold up all others.
-            failures.append(NotArchived(whole.call_sid, error))
-            return []
-        return [whole.call_sid]
+            failures.append(NotArchived(stored.call_sid, error))
+        else:
+            return True
+        return False
 
-    def _keep(self, whole: WholeCall) -> str:
+    def _keep(self, stored: StoredCall) -> None:
         from callflow.records.record_store import KeepResult
 
-        word = self.records.keep(self._complete(whole))
-        if word is KeepResult.ERASED:
+        if self.records.keep(self.complete(stored)) is KeepResult.ERASED:
             # Somebody has erased it since it was read: nothing of it may stay until its keys end.
-            self.unarchived.forget(whole.call_sid)
-            return word
-        # What was written meanwhile is found when it is looked at again.
-        self.unarchived.settle(whole.call_sid, whole.through)
-        return word
+            self.queue.forget(stored.call_sid)
+        else:
+            # What was written meanwhile is found when it is looked at again.
+            self.queue.settle(stored.call_sid, stored.through)
 
-    def _complete(self, whole: WholeCall) -> CompletedCall:
+    def complete(self, stored: StoredCall) -> CompletedCall:
+        """The call as it is kept for good. Raises ValueError for what cannot be read."""
         from callflow.records.completed_call import CompletedCall
 
-        fields = whole.fields()
+        fields = stored.fields()
         chunks = fields.get("retrieved_sop_chunks") or ()
         procedures = {chunk["sop"]: chunk["version"] for chunk in chunks}
-        versions: dict[str, Any] = {**self.answered_by, "procedures": procedures}
         return CompletedCall(
-            whole.call_sid,
+            stored.call_sid,
             fields,
-            whole.thread(),
-            whole.lines,
-            whole.views,
-            versions,
-            whole.through,
+            stored.thread(),
+            stored.lines,
+            stored.views,
+            {**self.answered_by, "procedures": procedures},
+            stored.through,
         )
 
-    def _later(self, call_sids: Sequence[str], failures: list[CallflowError]) -> int:
+    def add_later(self, call_sids: Sequence[str], failures: list[CallflowError]) -> int:
         """Add what was written of calls that are kept. Says of how many."""
         erased = self.records.erased(call_sids)
         for call_sid in erased:
             # Whoever erased it could not reach the working keys, or they came with a failover.
-            self.unarchived.forget(call_sid)
+            self.queue.forget(call_sid)
         through = self.records.through(call_sids)
         grown = [
             call_sid
@@ -177,14 +180,10 @@ class Archive:
             # A database that was put back from yesterday's copy does not have it any more.
             and (
                 call_sid not in through
-                or self.unarchived.settle(call_sid, through[call_sid]) is Settled.GROWN
+                or self.queue.settle(call_sid, through[call_sid]) is Settled.GROWN
             )
         ]
-        added = 0
-        for batch in _batches(grown):
-            for whole in self._read(batch, failures):
-                added += len(self._kept(whole, failures))
-        return added
+        return sum(self._keep_all(batch, failures) for batch in _batches(grown))
 
     def _erase(self, now_ms: int, give_up: float) -> int:
         """At least one transaction, so that there is an end to it, and then as many as there is
@@ -196,7 +195,7 @@ class Archive:
         while old := self.records.older_than(before_ms, ERASED_TOGETHER):
             gone = self.records.erase(old, by=RETENTION, why=why).calls
             for call_sid in gone:
-                self.unarchived.forget(call_sid)
+                self.queue.forget(call_sid)
             count += len(gone)
             if time.monotonic() > give_up:
                 break
@@ -210,8 +209,8 @@ def _batches(call_sids: Sequence[str]) -> list[Sequence[str]]:
 class Archivist:
     """Runs rounds in a thread of its own, one at a time; whoever asks for one goes on at once."""
 
-    def __init__(self, unarchived: Unarchived, archive: Callable[[], Archive]) -> None:
-        self._unarchived = unarchived
+    def __init__(self, queue: ArchiveQueue, archive: Callable[[], Archive]) -> None:
+        self._queue = queue
         self._archive = archive
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -231,7 +230,7 @@ class Archivist:
 
     def start_if_missed(self, by: str) -> bool:
         """The same, if nobody has begun a round for long."""
-        return self._unarchived.take_missed(by) and self.start_round(by)
+        return self._queue.claim_missed(by) and self.start_round(by)
 
     def wait(self, within_s: float) -> bool:
         """True once no round is under way; False when that takes longer."""
@@ -261,23 +260,16 @@ def archivist(
 
     What talks to the database is imported in the thread of its first round.
     """
-    unarchived = Unarchived(Scripts(client), timing.completed_ttl_ms)
-    built: list[Archive] = []
-
-    def once() -> Archive:
-        if not built:
-            built.append(archive(unarchived, keeping, models))
-        return built[0]
-
-    return Archivist(unarchived, once)
+    queue = ArchiveQueue(Scripts(client), timing.completed_ttl_ms)
+    return Archivist(queue, cache(lambda: archive(queue, keeping, models)))
 
 
-def archive(unarchived: Unarchived, keeping: Keeping, models: Mapping[str, str | None]) -> Archive:
+def archive(queue: ArchiveQueue, keeping: Keeping, models: Mapping[str, str | None]) -> Archive:
     """What a round needs. Raises DriverMissing; nothing is asked yet."""
     from callflow.records.record_store import RecordStore
 
     records = RecordStore.open(keeping.url, keeping.key, longest_s=LONGEST_S)
-    return Archive(unarchived, records, {"callflow": _version(), **models}, keeping.keep_days)
+    return Archive(queue, records, {"callflow": _version(), **models}, keeping.keep_days)
 
 
 def _version() -> str:

@@ -9,9 +9,9 @@ from callflow.records.completed_call import CompletedCall
 from callflow.records.record_store import RecordStore
 from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
+from callflow.store.archive_queue import ArchiveQueue
 from callflow.store.calls import CallStore
 from callflow.store.result import Claimed
-from callflow.store.unarchived import Unarchived
 from tests.parts import SID, TIMING
 
 KEY = b"a key of sixteen bytes"
@@ -62,7 +62,7 @@ def archive_into(
     client: Client, records: RecordStore, ttl_ms: int = TIMING.completed_ttl_ms
 ) -> Archive:
     """What brings them there."""
-    return Archive(Unarchived(Scripts(client), ttl_ms), records, {"callflow": "test"})
+    return Archive(ArchiveQueue(Scripts(client), ttl_ms), records, {"callflow": "test"})
 
 
 def one_call(store: CallStore, call_sid: str = SID, *, ended: bool = True) -> None:

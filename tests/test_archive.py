@@ -14,10 +14,10 @@ from callflow.records.record_store import RecordStore
 from callflow.records.search import RecordQuery, find, ls
 from callflow.records.verify import verify
 from callflow.redis.scripts import Scripts
+from callflow.store.archive_queue import LOOKS, ArchiveQueue, Settled
 from callflow.store.audit import Audit
 from callflow.store.keys import call_keys
 from callflow.store.result import Claimed, Result
-from callflow.store.unarchived import LOOKS, Settled, Unarchived
 from tests.archiving import KEY, archive_into, archiving, one_call, url_in
 from tests.parts import SID, TIMING, Parts
 
@@ -83,14 +83,14 @@ def test_a_call_that_goes_on_is_not_kept(
 def test_without_a_lasting_store_keys_expire_as_ever(parts: Parts) -> None:
     one_call(parts.store)
     assert all(0 < left <= TIMING.completed_ttl_ms for left in lifetimes(parts))
-    assert Unarchived(Scripts(parts.client), 1).look().count == 0
+    assert ArchiveQueue(Scripts(parts.client), 1).look().count == 0
 
 
 def test_a_round_that_is_repeated_keeps_nothing_twice(
     parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store)
-    (whole,) = archive.unarchived.read([SID])
+    (whole,) = archive.queue.read([SID])
     archive._keep(whole)
     archive._keep(whole)
     assert archive.round("test") == Archived()
@@ -107,15 +107,15 @@ def test_what_is_written_of_a_complete_call_is_added_to_its_record(
     assert isinstance(late, Claimed)
     store.end(SID, "hung_up")
     archive.round("test")
-    assert archive.unarchived.look().again == ()
+    assert archive.queue.look().again == ()
 
     audit.note(SID, "ana", "read")
     store.commit(late.lease, 2, "Too late.")
     soon = parts.snapshots.now_ms() + TIMING.completed_ttl_ms // LOOKS + 1
-    again = archive.unarchived.look(now_ms=soon).again
+    again = archive.queue.look(now_ms=soon).again
     assert again == (SID,)
-    assert archive._later(again, []) == 1
-    assert archive._later(again, []) == 0
+    assert archive.add_later(again, []) == 1
+    assert archive.add_later(again, []) == 0
 
     kept = find(records, SID)
     assert [row["kind"] for row in kept.rows] == ["record", "supplement"]
@@ -139,12 +139,12 @@ def test_the_last_look_takes_the_keys_away_and_never_a_line_that_is_not_kept(
 
     Audit(Scripts(parts.client)).note(SID, "bo", "read")
     through = records.through([SID])[SID]
-    assert archive.unarchived.settle(SID, through) is Settled.GROWN
-    assert archive._later([SID], []) == 1
+    assert archive.queue.settle(SID, through) is Settled.GROWN
+    assert archive.add_later([SID], []) == 1
 
     assert parts.client.exists(*keys) == 0
     assert [view["by"] for view in find(records, SID).views] == ["ana", "bo"]
-    assert archive.unarchived.settle(SID, through) is Settled.OVER
+    assert archive.queue.settle(SID, through) is Settled.OVER
 
 
 def test_a_database_that_was_put_back_gets_the_calls_whose_keys_still_live(
@@ -153,7 +153,7 @@ def test_a_database_that_was_put_back_gets_the_calls_whose_keys_still_live(
     one_call(parts.store)
     archive.round("test")
     put_back = RecordStore.open(f"sqlite:///{tmp_path}/put_back.db", KEY)
-    assert archive_into(parts.client, put_back)._later([SID], []) == 1
+    assert archive_into(parts.client, put_back).add_later([SID], []) == 1
     assert find(put_back, SID).fields["outcome"] == "hung_up"
 
 
@@ -161,7 +161,7 @@ def test_a_line_between_reading_and_settling_keeps_the_keys_for_the_next_round(
     parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store)
-    (whole,) = archive.unarchived.read([SID])
+    (whole,) = archive.queue.read([SID])
     Audit(Scripts(parts.client)).note(SID, "ana", "read")
     archive._keep(whole)
     assert lifetimes(parts) == {-1}
@@ -188,7 +188,7 @@ def test_a_call_whose_record_was_lost_does_not_stay_in_the_index(
     one_call(parts.store)
     parts.client.delete(*call_keys(SID).own)
     archive.round("test")
-    assert archive.unarchived.look().count == 0
+    assert archive.queue.look().count == 0
 
 
 def test_a_call_whose_end_a_failover_took_back_goes_on_and_is_kept_in_the_end(
@@ -204,7 +204,7 @@ def test_a_call_whose_end_a_failover_took_back_goes_on_and_is_kept_in_the_end(
     parts.client.hset(keys.call, mapping=before)
     parts.client.zadd(keys.shard.active, {SID: 1})
 
-    assert archive.unarchived.settle(SID, "") is Settled.OPEN
+    assert archive.queue.settle(SID, "") is Settled.OPEN
     parts.store.record_utterance(SID, 2, "are you still there?")
     parts.store.end(SID, "abandoned")
     assert archive.round("test") == Archived(kept=1)
@@ -232,7 +232,7 @@ def test_what_is_older_than_records_are_kept_is_erased_by_the_archive(
     parts: Parts, records: RecordStore
 ) -> None:
     parts.store = archiving(parts.client)
-    unarchived = Unarchived(Scripts(parts.client), TIMING.completed_ttl_ms)
+    unarchived = ArchiveQueue(Scripts(parts.client), TIMING.completed_ttl_ms)
     archive = Archive(unarchived, records, {}, keep_days=7)
     now = parts.snapshots.now_ms()
     one_call(parts.store, "CA1")
@@ -253,7 +253,7 @@ def test_an_archivist_runs_one_round_at_a_time_and_nobody_waits_for_it(
     parts: Parts, archive: Archive
 ) -> None:
     one_call(parts.store)
-    archivist = Archivist(archive.unarchived, lambda: archive)
+    archivist = Archivist(archive.queue, lambda: archive)
     assert archivist.start_round("test")
     assert archivist.wait(10)
     assert -1 not in lifetimes(parts)
@@ -269,7 +269,7 @@ def test_an_archivist_tells_of_a_failure_once_and_of_its_end(
     one_call(parts.store)
     broken = archive_into(parts.client, RecordStore.open(url_in(tmp_path / "gone")))
     now = [broken]
-    archivist = Archivist(archive.unarchived, lambda: now[0])
+    archivist = Archivist(archive.queue, lambda: now[0])
     for _ in range(2):
         archivist.start_round("test")
         archivist.wait(10)

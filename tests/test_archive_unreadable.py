@@ -62,11 +62,11 @@ def test_a_record_that_is_spoilt_is_told_and_holds_up_no_other(
         archive.round("test")
     assert {row.call_sid for row in ls(records, RecordQuery())} == {"CA1", "CA3"}
     assert parts.client.pttl(BAD.call) == -1
-    assert archive.unarchived.look().calls == ("CA2",)
+    assert archive.queue.look().calls == ("CA2",)
     assert verify(records).holds
     parts.client.delete(*BAD.own)
     archive.round("test")
-    assert archive.unarchived.look().count == 0
+    assert archive.queue.look().count == 0
 
 
 def test_a_record_that_cannot_be_read_ends_no_archivist(
@@ -74,7 +74,7 @@ def test_a_record_that_cannot_be_read_ends_no_archivist(
 ) -> None:
     whole = parts.client.hget(BAD.call, "facts")
     parts.client.hset(BAD.call, "facts", "{")
-    archivist = Archivist(archive.unarchived, lambda: archive)
+    archivist = Archivist(archive.queue, lambda: archive)
     for _ in range(2):
         archivist.start_round("test")
         assert archivist.wait(10)
@@ -84,4 +84,4 @@ def test_a_record_that_cannot_be_read_ends_no_archivist(
     parts.client.hset(BAD.call, "facts", str(whole))
     archivist.start_round("test")
     assert archivist.wait(10)
-    assert archive.unarchived.look().count == 0
+    assert archive.queue.look().count == 0

@@ -59,7 +59,7 @@ def forgotten(
     """
     from callflow import bootstrap
     from callflow.redis.scripts import Scripts
-    from callflow.store.unarchived import LOOKS, Unarchived
+    from callflow.store.archive_queue import LOOKS, ArchiveQueue
 
     ttl_ms = bootstrap.settings().timing.completed_ttl_ms
     stays_ms, now_ms = ttl_ms + ttl_ms // LOOKS, time.time_ns() // 1_000_000
@@ -71,7 +71,7 @@ def forgotten(
         if not wanted or deployment.find() is None:
             reason = "no server is named here (CALLFLOW_REDIS_URL), and no local stack runs"
         else:
-            unarchived, reason = Unarchived(Scripts(bootstrap.client()), ttl_ms), ""
+            unarchived, reason = ArchiveQueue(Scripts(bootstrap.client()), ttl_ms), ""
             for call_sid in wanted:
                 found += [call_sid] if unarchived.forget(call_sid) else []
     except CallflowError as error:

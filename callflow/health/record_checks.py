@@ -9,7 +9,7 @@ from callflow.errors import SettingsError
 from callflow.health.check import Check, HealthCheck, Severity
 from callflow.records.failure import RecordsError
 from callflow.redis.scripts import Scripts
-from callflow.store.unarchived import Unarchived
+from callflow.store.archive_queue import ArchiveQueue
 
 if TYPE_CHECKING:
     from callflow.records.keeping import Keeping, LastTest
@@ -37,7 +37,7 @@ class RecordKeeping(NamedTuple):
 
 
 def _check_archive(kept: RecordKeeping) -> Iterator[Check]:
-    waiting = Unarchived(kept.scripts, kept.completed_ttl_ms).look(1)
+    waiting = ArchiveQueue(kept.scripts, kept.completed_ttl_ms).look(1)
     if kept.keeping is not None:
         late = waiting.oldest_ms > LATE_MS
         told = f"{waiting.count} complete calls wait to be archived"

@@ -40,9 +40,9 @@ from callflow.metrics.catalogue import (
 from callflow.metrics.counters import CallCounts, Counters, Key, Minute
 from callflow.records.keeping import Keeping, ledger
 from callflow.redis.scripts import Scripts
+from callflow.store.archive_queue import ArchiveQueue
 from callflow.store.leases import Leases
 from callflow.store.reader import CallsOverview, CallSummary
-from callflow.store.unarchived import Unarchived
 
 STALE_S: Final = 10.0
 """What is known of the calls is told for so long after it was read: an old number that looks like
@@ -69,7 +69,7 @@ class Survey:
     """Asks the store and the broker; blocking, a few round trips. `keeps`: records are kept."""
 
     def __init__(self, scripts: Scripts, timing: Timing, *, keeps: bool = False) -> None:
-        self._unarchived = Unarchived(scripts, timing.completed_ttl_ms) if keeps else None
+        self._unarchived = ArchiveQueue(scripts, timing.completed_ttl_ms) if keeps else None
         self._reports = ReportStore(scripts)
         self._leases = Leases(scripts, timing)
 

@@ -19,9 +19,9 @@ from callflow.records.record_store import RecordStore
 from callflow.records.search import RecordQuery, find, ls
 from callflow.records.verify import verify
 from callflow.redis.client import connect
+from callflow.store.archive_queue import MISSED_AFTER_MS
 from callflow.store.keys import call_keys
 from callflow.store.leases import UNDERSTUDY_AFTER_MS
-from callflow.store.unarchived import MISSED_AFTER_MS
 from tests.archiving import KEY, archive_into, archiving, one_call, url_in
 from tests.pairs import Pair, pair_of_servers
 from tests.parts import SID, Parts
@@ -154,9 +154,9 @@ def test_a_failover_between_any_two_steps_loses_nothing_and_keeps_nothing_twice(
             # The primary alone learns that it is archived.
             pair.cut_off_replica()
             assert archive.round("test").kept == 1
-        (whole,) = archive.unarchived.read([SID])
+        (whole,) = archive.queue.read([SID])
         if when == "kept":
-            records.keep(archive._complete(whole))
+            records.keep(archive.complete(whole))
         elif when == "settled":
             archive.round("test")
             pair.wait_until_in_step()
@@ -165,7 +165,7 @@ def test_a_failover_between_any_two_steps_loses_nothing_and_keeps_nothing_twice(
         archive.round("test")
 
         assert client.pttl(call_keys(SID).call) > 0
-        assert archive.unarchived.look().count == 0
+        assert archive.queue.look().count == 0
     verdict = verify(records)
     assert (verdict.holds, verdict.rows) == (True, 1), verdict.faults
     assert find(records, SID).fields["outcome"] == "hung_up"

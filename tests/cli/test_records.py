@@ -17,8 +17,8 @@ from callflow.lab.carrier.phone_account import LocalPhone, published
 from callflow.records.record_store import RecordStore
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
+from callflow.store.archive_queue import ArchiveQueue
 from callflow.store.keys import call_keys
-from callflow.store.unarchived import Unarchived
 from tests.archiving import BEGAN_MS, KEY, archive_into, archiving, complete, one_call, url_in
 from tests.cli.running import Cli
 from tests.parts import SID, TIMING
@@ -249,7 +249,7 @@ def test_the_doctor_tells_of_calls_that_are_not_archived(
     with connect(redis_url) as client:
         store = archiving(client)
         one_call(store, ended=False)
-        now = Unarchived(Scripts(client), 1).look().now_ms
+        now = ArchiveQueue(Scripts(client), 1).look().now_ms
         store.end(SID, "hung_up", now_ms=now - 120_000)
         unset = examined(cli, redis_url)["records"]
         cli.set("CALLFLOW_RECORDS_URL", "sqlite:////not/there/records.db")

@@ -11,8 +11,8 @@ from callflow.records.record_store import RecordStore
 from callflow.records.search import find
 from callflow.records.verify import verify
 from callflow.redis.client import Client, connect
+from callflow.store.archive_queue import LOOKS
 from callflow.store.keys import call_keys
-from callflow.store.unarchived import LOOKS
 from tests.archiving import archive_into, archiving, complete, one_call, url_in
 from tests.cli.running import Cli
 from tests.parts import SID, TIMING
@@ -92,7 +92,7 @@ def test_the_archiver_does_not_bring_an_erased_call_back(client: Client, tmp_pat
     records = RecordStore.open(url_in(tmp_path))
     archived(client, records)
     archive = archive_into(client, records)
-    (read,) = archive.unarchived.read([SID])
+    (read,) = archive.queue.read([SID])
     records.erase([SID], by="ana", why="asked")
     archive._keep(read)
     assert left(client) == 0
@@ -107,8 +107,8 @@ def test_the_archiver_takes_away_what_an_erasure_could_not_reach(
     archived(client, records)
     archive = archive_into(client, records)
     records.erase([SID], by="ana", why="asked")
-    soon = archive.unarchived.look().now_ms + TIMING.completed_ttl_ms // LOOKS + 1
-    assert archive._later(archive.unarchived.look(now_ms=soon).again, []) == 0
+    soon = archive.queue.look().now_ms + TIMING.completed_ttl_ms // LOOKS + 1
+    assert archive.add_later(archive.queue.look(now_ms=soon).again, []) == 0
     assert left(client) == 0
     assert archive.round("test") == Archived()
 

@@ -13,7 +13,7 @@ from callflow.records.keeping import ERASED_TOGETHER
 from callflow.records.record_store import RecordStore
 from callflow.records.verify import verify
 from callflow.redis.scripts import Scripts
-from callflow.store.unarchived import Unarchived
+from callflow.store.archive_queue import ArchiveQueue
 from tests.archiving import complete
 from tests.parts import TIMING, Parts
 
@@ -60,7 +60,7 @@ def test_retention_stops_when_the_round_gives_up_and_goes_on_with_the_next(
     parts: Parts, records: RecordStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(records)
-    unarchived = Unarchived(Scripts(parts.client), TIMING.completed_ttl_ms)
+    unarchived = ArchiveQueue(Scripts(parts.client), TIMING.completed_ttl_ms)
     archive = Archive(unarchived, records, {}, keep_days=7)
     with monkeypatch.context() as patch:
         patch.setattr("callflow.archive.ROUND_S", -1.0)

@@ -22,6 +22,7 @@ from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.leaks import keys_without_lifetime
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
+from callflow.store.archive_queue import ArchiveQueue
 from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
 from callflow.store.handovers import AlertStep
@@ -30,7 +31,6 @@ from callflow.store.presence import Presence
 from callflow.store.reader import FROM_THE_START, CallWatcher
 from callflow.store.replies import Replies
 from callflow.store.result import Claimed, Lease
-from callflow.store.unarchived import Unarchived
 from tests.acl import ACL, PASSWORD, allow, grant, granted, refusals, url_of, users
 from tests.acts import desk_work
 from tests.cluster import MASTERS, TestCluster
@@ -164,7 +164,7 @@ def _reading(parts: Parts) -> None:
     vitals = ReportStore(Scripts(parts.client))
     vitals.read()
     vitals.read("w1@test")
-    Unarchived(Scripts(parts.client), TIMING.completed_ttl_ms).look(1)
+    ArchiveQueue(Scripts(parts.client), TIMING.completed_ttl_ms).look(1)
 
 
 def test_a_server_reads_the_file_as_it_stands(tmp_path: Path) -> None:

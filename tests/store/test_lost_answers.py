@@ -15,11 +15,11 @@ from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.lua import load
 from callflow.redis.scripts import Scripts
+from callflow.store.archive_queue import ArchiveQueue
 from callflow.store.breaker import Breakers
 from callflow.store.handovers import AlertStep
 from callflow.store.keys import call_keys
 from callflow.store.result import Claimed, Lease
-from callflow.store.unarchived import Unarchived
 from tests.archiving import archiving
 from tests.parts import Parts
 
@@ -75,8 +75,8 @@ def _to_be_archived(parts: Parts, sid: str) -> None:
     archiving(parts.client).end(sid, "hung_up")
 
 
-def _unarchived(parts: Parts) -> Unarchived:
-    return Unarchived(Scripts(parts.client), parts.timing.completed_ttl_ms)
+def _unarchived(parts: Parts) -> ArchiveQueue:
+    return ArchiveQueue(Scripts(parts.client), parts.timing.completed_ttl_ms)
 
 
 def _behind(parts: Parts, sid: str) -> None:

@@ -1,4 +1,4 @@
-"""Complete calls on their way to the store that lasts: their keys stay until it has them.
+"""Queues complete calls for the store that lasts: their keys stay until it has them.
 
 The end of a call enters it in an index (`end_call.lua`). Who has put it into the lasting store says
 so, and only then do its keys get their lifetime (`settle_archived.lua`). While they live it is seen
@@ -19,6 +19,7 @@ from callflow.redis.lua import ScriptReply, invoke
 from callflow.redis.scripts import Scripts
 from callflow.store.encoding import on_call
 from callflow.store.keys import ALL_SHARDS, ARCHIVED, call_keys
+from callflow.store.reader import CLAIM_FIELD
 from callflow.store.result import Result
 
 LOOKS = 6
@@ -42,7 +43,7 @@ class Settled(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ArchiveBacklog:
     """What is to be archived, as it was known at one moment of the server's clock, ms."""
 
     now_ms: int
@@ -59,7 +60,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class WholeCall:
+class StoredCall:
     """All that is stored of one complete call, each field and each thing that was said as the JSON
     that stands there: one that cannot be read must not keep the others from being read. `lines` are
     those of its journal and `views` those of its audit, each with its id, which only ever grow."""
@@ -72,8 +73,8 @@ class WholeCall:
 
     def fields(self) -> dict[str, Any]:
         """The record but its thread. Raises ValueError for what is no JSON."""
-        own = {name: text for name, text in self.fields_json.items() if name != "claim"}
-        return {name: json.loads(text) for name, text in own.items()}
+        own = ((name, text) for name, text in self.fields_json.items() if name != CLAIM_FIELD)
+        return {name: json.loads(text) for name, text in own}
 
     def thread(self) -> tuple[dict[str, Any], ...]:
         """What was said. Raises ValueError for what is no JSON."""
@@ -85,15 +86,14 @@ class WholeCall:
         return " ".join(lines[-1][0] if lines else "" for lines in (self.lines, self.views))
 
 
-class Unarchived:
-    """The way of complete calls into the lasting store. All raise StoreUnavailable, like
-    `CallStore`; asked twice they answer the same."""
+class ArchiveQueue:
+    """Complete calls on their way. All raise StoreUnavailable; asked twice they answer the same."""
 
     def __init__(self, scripts: Scripts, completed_ttl_ms: int) -> None:
         self._scripts = scripts
         self._ttl_ms = completed_ttl_ms
 
-    def look(self, most: int = 100, *, now_ms: int | None = None) -> Waiting:
+    def look(self, most: int = 100, *, now_ms: int | None = None) -> ArchiveBacklog:
         """One look over all shards, in one round trip; at most so many of each kind in each."""
         asked = [
             invoke("list_unarchived", shard.by_name, most=most, now_ms=now_ms)
@@ -107,7 +107,7 @@ class Unarchived:
             for one in found
             for sid, at in zip(one["waiting"][::2], one["waiting"][1::2], strict=True)
         )
-        return Waiting(
+        return ArchiveBacklog(
             now,
             calls=tuple(sid for _, sid in ends),
             again=tuple(sid for one in found for sid in one["again"]),
@@ -116,7 +116,7 @@ class Unarchived:
             failure=next((one for one in told if isinstance(one, StoreError)), None),
         )
 
-    def read(self, call_sids: Sequence[str]) -> list[WholeCall]:
+    def read(self, call_sids: Sequence[str]) -> list[StoredCall]:
         """Those of them that are complete, whole, in one round trip."""
         if not call_sids:
             return []
@@ -129,13 +129,7 @@ class Unarchived:
                 pipe.xrange(keys.audit)
             told = iter(pipe.execute())
         return [
-            WholeCall(
-                call_sid,
-                fields,
-                tuple(thread),
-                tuple(lines),
-                tuple(views),
-            )
+            StoredCall(call_sid, fields, tuple(thread), tuple(lines), tuple(views))
             for call_sid, fields, thread, lines, views in zip(call_sids, *[told] * 4, strict=True)
             if fields.get("outcome", "null") != "null"
         ]
@@ -160,12 +154,12 @@ class Unarchived:
         one whose end a failover has taken back. Raises InvalidCallSid."""
         return self._scripts.run(on_call("forget_erased", call_sid)).word == Result.OK
 
-    def mark(self, by: str) -> None:
+    def mark_begun(self, by: str) -> None:
         """Say that `by` begins to archive."""
         with translated(self._scripts.where):
             self._scripts.client.set(ARCHIVED, by, px=MISSED_AFTER_MS)
 
-    def take_missed(self, by: str) -> bool:
+    def claim_missed(self, by: str) -> bool:
         """True when nobody has begun for long: then this round is `by`'s, and no other's."""
         with translated(self._scripts.where):
             return bool(self._scripts.client.set(ARCHIVED, by, px=MISSED_AFTER_MS, nx=True))

@@ -12,9 +12,9 @@ from callflow.records.record_store import RecordStore
 from callflow.records.search import RecordQuery, ls
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
+from callflow.store.archive_queue import LOOKS, MISSED_AFTER_MS, ArchiveQueue
 from callflow.store.audit import Audit
 from callflow.store.keys import ALL_SHARDS, call_keys
-from callflow.store.unarchived import LOOKS, MISSED_AFTER_MS, Unarchived
 from tests.acl import grant, refusals, url_of
 from tests.archiving import archive_into, archiving, one_call, url_in
 from tests.parts import SID, TIMING, Parts
@@ -43,13 +43,13 @@ def test_archiving_needs_no_more_than_deploy_acl_grants(
         archive = archive_into(client, RecordStore.open(url_in(tmp_path)))
         archive.round("test")
         Audit(Scripts(client)).note(SID, "ana", "read")
-        soon = archive.unarchived.look().now_ms + TIMING.completed_ttl_ms // LOOKS + 1
-        assert archive._later(archive.unarchived.look(now_ms=soon).again, []) == 1
+        soon = archive.queue.look().now_ms + TIMING.completed_ttl_ms // LOOKS + 1
+        assert archive.add_later(archive.queue.look(now_ms=soon).again, []) == 1
         for key in call_keys(SID).own:
             client.pexpire(key, 1_000)
-        archive._later([SID], [])
+        archive.add_later([SID], [])
         assert client.exists(*call_keys(SID).own) == 0
-        archive.unarchived.take_missed("test")
+        archive.queue.claim_missed("test")
     assert refusals(own_server) == []
 
 
@@ -60,7 +60,7 @@ def test_what_waits_is_counted_and_the_first_end_is_first(parts: Parts) -> None:
     now = parts.snapshots.now_ms()
     store.end("CA2", "hung_up", now_ms=now - 5_000)
     store.end("CA1", "hung_up", now_ms=now - 3_000)
-    unarchived = Unarchived(Scripts(parts.client), TIMING.completed_ttl_ms)
+    unarchived = ArchiveQueue(Scripts(parts.client), TIMING.completed_ttl_ms)
     waiting = unarchived.look(now_ms=now)
     assert (waiting.calls, waiting.count, waiting.oldest_ms) == (("CA2", "CA1"), 2, 5_000)
     for whole in unarchived.read(["CA1", "CA2"]):
@@ -70,7 +70,7 @@ def test_what_waits_is_counted_and_the_first_end_is_first(parts: Parts) -> None:
 
 def test_the_index_of_archived_calls_ends_with_them(parts: Parts) -> None:
     one_call(archiving(parts.client))
-    unarchived = Unarchived(Scripts(parts.client), TIMING.completed_ttl_ms)
+    unarchived = ArchiveQueue(Scripts(parts.client), TIMING.completed_ttl_ms)
     (whole,) = unarchived.read([SID])
     unarchived.settle(SID, whole.through)
     (index,) = [one.archived for one in ALL_SHARDS if parts.client.exists(one.archived)]
@@ -79,9 +79,9 @@ def test_the_index_of_archived_calls_ends_with_them(parts: Parts) -> None:
 
 @pytest.mark.parametrize("missed", [True, False])
 def test_a_round_is_missed_when_nobody_has_begun_one_for_long(parts: Parts, missed: bool) -> None:
-    unarchived = Unarchived(Scripts(parts.client), 1)
+    unarchived = ArchiveQueue(Scripts(parts.client), 1)
     if not missed:
-        unarchived.mark("somebody")
-    assert unarchived.take_missed("test") is missed
-    assert not unarchived.take_missed("another")
+        unarchived.mark_begun("somebody")
+    assert unarchived.claim_missed("test") is missed
+    assert not unarchived.claim_missed("another")
     assert 0 < parts.client.pttl("callflow:archived") <= MISSED_AFTER_MS
