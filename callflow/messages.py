@@ -4,11 +4,12 @@ A message says which call to look at and nothing else; whoever gets it asks the 
 It may be lost without harm, because the script that stored the utterance also entered its deadline
 in the index that the watchdog reads.
 
-The message is written here and not by `app.send_task`, which takes four times the CPU even with a
-kept producer (0.25 to 0.30 ms a message against 0.06 to 0.07): at 50 calls the callers' process
-used 0.91 s for 1,000 turns in place of 0.59, and a prefork deployment answered 244 turns/s in place
-of 336 (`python -m benchmarks`, six interleaved rounds). `tests/test_messages.py` compares the
-message with Celery's own.
+The message is written here and not by `app.send_task`, which even with a kept producer takes four
+times the CPU (0.25 to 0.30 ms a message in place of 0.06 to 0.07). At 50 calls 1,000 turns then
+cost 13 % more of all processes' CPU (3.67 s in place of 3.24 with prefork, 3.01 in place of 2.67
+with threads), and more than half again as much of the web process's (0.82 s in place of 0.53):
+`python -m benchmarks`, five interleaved rounds of 1,000 turns. `tests/test_messages.py` compares
+the message with Celery's own.
 """
 
 from __future__ import annotations

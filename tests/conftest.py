@@ -10,9 +10,11 @@ from hypothesis import settings
 
 from callflow.celery import use_broker
 from callflow.lab.embedded_server import EmbeddedServer
+from callflow.lab.leaks import keys_without_lifetime
 from callflow.redis.client import connect
+from tests.cluster import TestCluster, cluster
 from tests.parts import Parts
-from tests.servers import KINDS, Servers, binary_of
+from tests.servers import EACH, KINDS, Servers, binary_of
 
 # For the processes that tests start: most of them need any procedure, and none waits for an index.
 os.environ.setdefault("CALLFLOW_RETRIEVAL", "lexical")
@@ -77,7 +79,7 @@ def parts(redis_url: str) -> Iterator[Parts]:
         built.close()
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH)
 def each_server(request: pytest.FixtureRequest, servers: Servers) -> EmbeddedServer:
     """Runs the test once on each kind of server; each is empty."""
     return servers.clean(request.param)
@@ -88,3 +90,28 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """A server that no other test uses, for those that reconfigure, freeze or cut it off."""
     with EmbeddedServer.start(binary=binary_of(request.config.getoption("--server"))) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def one_cluster() -> Iterator[TestCluster]:
+    """Three masters and their replicas, shared by the tests of one process."""
+    with cluster() as built:
+        yield built
+
+
+@pytest.fixture
+def shared_cluster(one_cluster: TestCluster) -> TestCluster:
+    """The same, with nothing stored. Whoever moves its slots may leave them where they are."""
+    one_cluster.flush()
+    return one_cluster
+
+
+@pytest.fixture
+def clustered(shared_cluster: TestCluster) -> Iterator[Parts]:
+    """One process's worth of callflow on the cluster; its calls are ended afterwards, and no key
+    of theirs stays for ever."""
+    with connect(shared_cluster.url) as client:
+        built = Parts(client)
+        yield built
+        built.close()
+        assert keys_without_lifetime(client) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import redis
 
 from callflow.lab.embedded_server import EmbeddedServer, debian_redis_binary, find_server_binary
@@ -11,6 +12,9 @@ from callflow.lab.leaks import keys_without_lifetime
 from tests.needs import missing
 
 KINDS = ("valkey", "redis7")
+
+EACH = (KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.stack))
+"""For tests that run on each kind; on the second one in CI alone."""
 
 
 def binary_of(kind: str) -> Path:

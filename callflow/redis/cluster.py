@@ -383,7 +383,11 @@ def _deal_out(
     rest = iter([*answers, *[error] * missing])
     for group in share:
         found = [next(rest) for _ in group.wire]
-        group.answers = found[1::2] if group.asking else found
+        if group.asking:
+            # An ASKING that was refused is the answer: what follows it would be sent on for ever.
+            pairs = zip(found[::2], found[1::2], strict=True)
+            found = [one if isinstance(one, Exception) else answer for one, answer in pairs]
+        group.answers = found
         for answer in group.answers:
             if isinstance(answer, AskError) and not answer.host:
                 # A node that does not know its own name leaves it out.

@@ -19,7 +19,7 @@ from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from tests.acl import refusals, url_of, users
-from tests.servers import KINDS, binary_of
+from tests.servers import EACH, binary_of
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ WORKERS = {
 }
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH)
 def guarded(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     with EmbeddedServer.start(binary=binary_of(request.param), options=users()) as server:
         yield server

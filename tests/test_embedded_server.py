@@ -27,7 +27,7 @@ from callflow.lab.embedded_server import (
     debian_redis_binary,
     find_server_binary,
 )
-from tests.servers import KINDS, binary_of
+from tests.servers import EACH, binary_of
 from tests.waiting import wait_until
 
 # BINARY [DATA_DIR] [fork]: starts a server, tells where, and lives until its input ends. With
@@ -46,7 +46,7 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EACH)
 def binary(request: pytest.FixtureRequest) -> Path:
     return binary_of(request.param)
 

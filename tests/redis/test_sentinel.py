@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from redis.exceptions import ResponseError
 
-from callflow.errors import SettingsError, StoreUnavailable
+from callflow.errors import StoreUnavailable
 from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
-from callflow.redis.client import address, connect, connect_async
+from callflow.redis.client import address, connect
 from callflow.redis.scripts import Scripts
 from callflow.store.encoding import on_call
 from callflow.store.keys import call_keys
@@ -161,19 +161,3 @@ def test_a_service_that_no_sentinel_knows_is_named(pair: Pair, sentinel: Embedde
     url = _url(pair, sentinel).replace("/calls/", "/other/")
     with connect(url) as client, pytest.raises(StoreUnavailable, match="'other'"):
         Parts(client).store.open(SID)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "redis+sentinel://:secret@host:26379",
-        "redis+sentinel://:secret@host:26379/service/first",
-        "redis+sentinel://:secret@host:port/service",
-        "redis+sentinel://:secret@,host/service",
-    ],
-)
-def test_an_address_that_names_no_service_is_refused_without_its_password(url: str) -> None:
-    for asked in (connect, connect_async):
-        with pytest.raises(SettingsError, match="redis\\+sentinel://") as raised:
-            asked(url)
-        assert "secret" not in str(raised.value)

@@ -21,7 +21,6 @@ from callflow.redis.cluster import Cluster
 from callflow.redis.connection import Command, ThreadConnection
 from callflow.redis.lua import ScriptReply
 from callflow.redis.scripts import Replicas, Scripts
-from callflow.redis.url import Address, parse_cluster
 from callflow.settings import load
 from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore
@@ -275,24 +274,6 @@ def test_one_server_that_is_named_as_a_cluster_is_recognised(embedded: EmbeddedS
     url = embedded.url.replace("redis://", "redis+cluster://")
     with connect(url) as client, pytest.raises(StoreError, match="cluster support disabled"):
         Parts(client).store.open(SID)
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["redis+cluster://", "redis+cluster://h:x", "redis+cluster://h/3", "redis+cluster://a,,b"],
-)
-def test_what_is_no_address_of_a_cluster_is_refused_by_name(url: str) -> None:
-    with pytest.raises(SettingsError, match="CALLFLOW_REDIS_URL"):
-        connect(url)
-
-
-def test_an_address_carries_user_password_and_certificates_for_every_node() -> None:
-    scheme, seeds, options = parse_cluster(
-        "rediss+cluster://ana:p%40ss@a:1,[::1],b:7000/0?ssl_ca_certs=/ca.pem"
-    )
-    assert scheme == "rediss"
-    assert seeds == (Address("a", 1), Address("::1", 6379), Address("b", 7000))
-    assert options == {"username": "ana", "password": "p@ss", "ssl_ca_certs": "/ca.pem"}
 
 
 def test_a_single_server_is_its_only_node(embedded: EmbeddedServer) -> None:

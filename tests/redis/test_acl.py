@@ -35,7 +35,7 @@ from tests.acl import ACL, PASSWORD, allow, grant, granted, refusals, url_of, us
 from tests.acts import desk_work
 from tests.cluster import MASTERS, TestCluster
 from tests.parts import SID, TIMING, Parts
-from tests.servers import KINDS, binary_of
+from tests.servers import EACH, KINDS, binary_of
 from tests.waiting import wait_until
 
 LUA = Path(__file__).parents[2] / "callflow" / "store" / "lua"
@@ -46,7 +46,7 @@ MINE = {"auth", "acl|log", "config|resetstat", "config|get", "script|flush"}
 CLUSTER_ONLY = {"asking", "cluster|slots"}
 
 
-@pytest.fixture(params=KINDS, scope="module")
+@pytest.fixture(params=EACH, scope="module")
 def guarded(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     """A server of each kind that knows them."""
     with EmbeddedServer.start(binary=binary_of(request.param), options=users()) as server:
@@ -251,14 +251,18 @@ FORBIDDEN = [
 ]
 
 
-@pytest.mark.parametrize("user", ["callflow", "callflow-reader", "callflow-broker"])
-@pytest.mark.parametrize("command", FORBIDDEN)
-def test_what_callflow_does_not_need_is_refused(
-    guarded: EmbeddedServer, user: str, command: str
-) -> None:
-    with redis.Redis.from_url(url_of(guarded, user)) as client:
-        with pytest.raises(redis.ResponseError, match=r"(?i)permission|can.t (run|access)"):
-            client.execute_command(*command.split())
+def test_what_callflow_does_not_need_is_refused(guarded: EmbeddedServer) -> None:
+    granted_to = []
+    for user in ("callflow", "callflow-reader", "callflow-broker"):
+        with redis.Redis.from_url(url_of(guarded, user)) as client:
+            for command in FORBIDDEN:
+                try:
+                    client.execute_command(*command.split())
+                except redis.ResponseError as error:
+                    if re.search(r"(?i)permission|can.t (run|access)", str(error)):
+                        continue
+                granted_to.append((user, command))
+    assert granted_to == []
 
 
 def test_a_reader_sees_all_calls_and_changes_none(doors: Guarded) -> None:
