@@ -111,7 +111,7 @@ class Parts:
         scripts = Scripts(self.client)
         self.store = CallStore(scripts, self.timing)
         self.leases = Leases(scripts, self.timing)
-        self.snapshots = CallReader(self.client)
+        self.reader = CallReader(self.client)
         self.intake = Intake(self.store)
         self.watchdog = Watchdog(self.store, self.leases)
         self._heartbeats: list[Heartbeat] = []
@@ -137,10 +137,10 @@ class Parts:
         )
 
     def record(self, call_sid: str = SID) -> CallRecord:
-        return self.snapshots.read(call_sid)
+        return self.reader.read(call_sid)
 
     def journal(self, call_sid: str = SID) -> list[JournalEntry]:
-        return self.snapshots.journal(call_sid)
+        return self.reader.journal(call_sid)
 
     def events(self, call_sid: str = SID) -> list[str]:
         return [entry.event for entry in self.journal(call_sid)]
@@ -157,5 +157,5 @@ class Parts:
         """Let every heartbeat go and end every call."""
         for heartbeat in self._heartbeats:
             heartbeat.close()
-        for record in self.snapshots.active():
+        for record in self.reader.active():
             self.store.end(record.call_sid, "hung_up")

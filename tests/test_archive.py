@@ -111,7 +111,7 @@ def test_what_is_written_of_a_complete_call_is_added_to_its_record(
 
     audit.note(SID, "ana", "read")
     store.commit(late.lease, 2, "Too late.")
-    soon = parts.snapshots.now_ms() + TIMING.completed_ttl_ms // LOOKS + 1
+    soon = parts.reader.now_ms() + TIMING.completed_ttl_ms // LOOKS + 1
     again = archive.queue.look(now_ms=soon).again
     assert again == (SID,)
     assert archive.add_later(again, []) == 1
@@ -234,7 +234,7 @@ def test_what_is_older_than_records_are_kept_is_erased_by_the_archive(
     parts.store = archiving(parts.client)
     unarchived = ArchiveQueue(Scripts(parts.client), TIMING.completed_ttl_ms)
     archive = Archive(unarchived, records, {}, keep_days=7)
-    now = parts.snapshots.now_ms()
+    now = parts.reader.now_ms()
     one_call(parts.store, "CA1")
     parts.store.open("CA2", now_ms=now - 9 * DAY_MS)
     parts.store.end("CA2", "hung_up", now_ms=now - 8 * DAY_MS)

@@ -102,7 +102,7 @@ def test_a_takeover_is_in_the_trace_of_the_lost_turn_and_linked_to_the_watchdog_
     with tracing.turn("/voice/turn", SID, 1, first=True):
         parts.intake.hear(SID, 1, SAID)
     parts.client.delete(TURNS)
-    claimed_at = parts.snapshots.now_ms()
+    claimed_at = parts.reader.now_ms()
     parts.store.claim(SID, "lost@host/1-ab", "first")
     swept = parts.watchdog.sweep("test", now_ms=claimed_at + TIMING.stale_ms + 1_000)
     assert swept.to_worker == 1

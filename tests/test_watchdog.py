@@ -119,7 +119,7 @@ def test_a_restart_of_the_server_is_noticed_before_anybody_dies_after_it(
         parts = Parts(client)
         _believe_presence(parts)
         own_server.restart()
-        noticed = parts.snapshots.now_ms()
+        noticed = parts.reader.now_ms()
         assert Leases(Scripts(client), TIMING).look(now_ms=noticed).suspects == ()
 
         _claimed_by(parts, DEAD)
@@ -248,7 +248,7 @@ def test_an_index_entry_without_a_record_is_dropped(parts: Parts, lease: Lease) 
     parts.watchdog.sweep("test", now_ms=stale)
     parts.watchdog.sweep("test", now_ms=stale + TIMING.abandoned_ms)
 
-    assert parts.snapshots.counts() == {"active": 0, "leased": 0, "owed": 0}
+    assert parts.reader.counts() == {"active": 0, "leased": 0, "owed": 0}
 
 
 def test_an_understudy_sweeps_when_nobody_has_for_a_second(parts: Parts) -> None:

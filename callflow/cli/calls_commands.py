@@ -67,18 +67,18 @@ def list_calls(
     from callflow import bootstrap
 
     deployment.need()
-    snapshots = bootstrap.reader()
+    reader = bootstrap.reader()
     # A call may end between the two looks: it is then listed once, as ended.
-    records = {each.call_sid: each for each in snapshots.active(limit)}
+    records = {each.call_sid: each for each in reader.active(limit)}
     if everything:
-        records |= {each.call_sid: each for each in snapshots.ended(limit)}
+        records |= {each.call_sid: each for each in reader.ended(limit)}
     if as_json:
         terminal.line("[" + ",\n".join(each.model_dump_json() for each in records.values()) + "]")
         return
-    counts = snapshots.counts()
+    counts = reader.counts()
     if records:
         width = terminal.console().width
-        terminal.page(_list_table(list(records.values()), snapshots.now_ms(), width))
+        terminal.page(_list_table(list(records.values()), reader.now_ms(), width))
     left_out = "" if counts["active"] <= limit else f"the first {limit} are shown"
     terminal.note(
         terminal.sentence(

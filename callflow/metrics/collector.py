@@ -145,9 +145,9 @@ class MetricsCollector(Collector):
         self._look, self._looked_at = look, self._monotonic()
         self._calls.look(look)
 
-    def lines(self, call_sid: str, sight: CallSummary, entries: Sequence[JournalEntry]) -> None:
+    def lines(self, call_sid: str, call: CallSummary, entries: Sequence[JournalEntry]) -> None:
         """New lines of the journal of one call, each once."""
-        self._calls.lines(call_sid, sight, entries)
+        self._calls.lines(call_sid, call, entries)
 
     def set_surroundings(self, found: Surroundings) -> None:
         """What was just found of workers, sweeps and queues."""
@@ -207,7 +207,7 @@ class MetricsCollector(Collector):
         }
         if self._look is not None and fresh:
             _add_calls(found, self._look, self.now_ms, self._overdue_ms)
-            wanting = [sight.call_sid for sight in self._look.calls if _wants_human(sight)]
+            wanting = [call.call_sid for call in self._look.calls if _wants_human(call)]
             since = min(self._calls.awaited_since(wanting), default=self.now_ms)
             found["humans_awaited", ""] = len(wanting)
             found["longest_human_awaited_seconds", ""] = max(0, self.now_ms - since) / 1000
@@ -224,18 +224,18 @@ def _add_calls(found: Gauges, look: CallsOverview, now_ms: int, overdue_ms: int)
     by = (("calls", WORDS), ("calls_by_state", STATES), ("calls_by_urgency", URGENCIES))
     found.update({(name, value): 0 for name, values in by for value in values})
     owed, oldest, overdue, active = 0, now_ms, 0, look.hidden
-    for sight in look.calls:
-        if sight.call_state is CallState.COMPLETE:
+    for call in look.calls:
+        if call.call_state is CallState.COMPLETE:
             continue
         active += 1
-        found["calls", str(word(sight))] += 1
-        found["calls_by_state", str(sight.call_state)] += 1
-        found["calls_by_urgency", "P1" if sight.hurried else sight.urgency or UNKNOWN] += 1
-        since = waiting_since(sight)
+        found["calls", str(word(call))] += 1
+        found["calls_by_state", str(call.call_state)] += 1
+        found["calls_by_urgency", "P1" if call.hurried else call.urgency or UNKNOWN] += 1
+        since = waiting_since(call)
         if since is not None:
             owed, oldest = owed + 1, min(oldest, since)
-        if sight.call_state is CallState.IN_PROGRESS and sight.last_heartbeat is not None:
-            overdue += now_ms - sight.last_heartbeat > overdue_ms
+        if call.call_state is CallState.IN_PROGRESS and call.last_heartbeat is not None:
+            overdue += now_ms - call.last_heartbeat > overdue_ms
     found["active_calls", ""] = active
     found["blind_shards", ""] = len(look.blind)
     found["owed_turns", ""] = owed
@@ -261,7 +261,7 @@ def _add_surroundings(found: Gauges, around: Surroundings) -> None:
         found["oldest_unarchived_seconds", ""] = oldest_ms / 1000
 
 
-def _wants_human(sight: CallSummary) -> bool:
-    if sight.call_state is CallState.COMPLETE or sight.alert is None:
+def _wants_human(call: CallSummary) -> bool:
+    if call.call_state is CallState.COMPLETE or call.alert is None:
         return False
-    return sight.alert.state != "accepted"
+    return call.alert.state != "accepted"

@@ -191,16 +191,16 @@ class CallCounts:
         """the last heartbeat of a call behind which one was missed"""
 
     def look(self, look: CallsOverview) -> None:
-        """Take note of the heartbeats in sight, and forget the calls that are not. The first look
+        """Take note of the heartbeats seen, and forget the calls that are not. The first look
         is the moment from which on things are counted; lines that came before it are old."""
         if self._since is None:
             self._since = look.now_ms
             self._counters.begin(look.now_ms)
-        for sight in look.calls:
-            if sight.call_state is CallState.IN_PROGRESS and sight.last_heartbeat is not None:
-                self._see_beat(look.now_ms, sight, sight.last_heartbeat)
+        for call in look.calls:
+            if call.call_state is CallState.IN_PROGRESS and call.last_heartbeat is not None:
+                self._see_beat(look.now_ms, call, call.last_heartbeat)
         if not look.blind and len(self._calls) > len(look.calls):
-            seen = {sight.call_sid for sight in look.calls}
+            seen = {call.call_sid for call in look.calls}
             for gone in self._calls.keys() - seen:
                 del self._calls[gone]
                 self._missed.pop(gone, None)
@@ -224,11 +224,11 @@ class CallCounts:
     def _history(self, call_sid: str) -> CallHistory:
         return self._calls.setdefault(call_sid, CallHistory(keep=1))
 
-    def _see_beat(self, now_ms: int, sight: CallSummary, beat_at: int) -> None:
-        self._history(sight.call_sid).see_beat(sight.fence, beat_at)
+    def _see_beat(self, now_ms: int, call: CallSummary, beat_at: int) -> None:
+        self._history(call.call_sid).see_beat(call.fence, beat_at)
         overdue = now_ms - beat_at > self._overdue_ms
-        if overdue and self._missed.get(sight.call_sid) != beat_at:
-            self._missed[sight.call_sid] = beat_at
+        if overdue and self._missed.get(call.call_sid) != beat_at:
+            self._missed[call.call_sid] = beat_at
             self._counters.count("heartbeats_missed", now_ms)
 
     def _count(self, entry: JournalEntry, with_human: bool) -> None:

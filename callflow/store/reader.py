@@ -31,7 +31,7 @@ CLAIM_FIELD: Final = "claim"
 """The one field of a record's hash that is no part of the record: which claim its fence is of."""
 
 ENDED_MS: Final = 15_000
-"""For so long a call that has ended stays in sight, so that one sees how it ended."""
+"""For so long a call that has ended is still seen, so that one sees how it ended."""
 
 FROM_THE_START: Final = ""
 """In place of the id of a journal's line: before all of them."""

@@ -72,8 +72,8 @@ def bench(parts: Parts) -> ReaderBench:
 
 def a_millisecond_later(parts: Parts) -> None:
     """What happens in the millisecond of a reading counts as after it."""
-    at_ms = parts.snapshots.now_ms()
-    wait_until(lambda: parts.snapshots.now_ms() > at_ms, "the server's clock goes on")
+    at_ms = parts.reader.now_ms()
+    wait_until(lambda: parts.reader.now_ms() > at_ms, "the server's clock goes on")
 
 
 def claimed(parts: Parts, name: str = "w1") -> Lease:
@@ -145,7 +145,7 @@ def test_takeovers_of_a_call_are_all_counted_and_those_of_the_hour_since_we_look
 
 def test_the_longest_silence_may_be_one_that_is_not_over(bench: ReaderBench) -> None:
     assert bench.read().silence is None
-    now_ms = bench.parts.snapshots.now_ms()
+    now_ms = bench.parts.reader.now_ms()
     bench.parts.store.record_utterance(SID, 1, "stuck", now_ms=now_ms - 3_000)
     silence = bench.read().silence
     assert silence is not None

@@ -102,7 +102,7 @@ def test_a_board_gets_all_of_it_and_then_each_change(parts: Parts) -> None:
             header = first["header"]
             assert (header["active"], header["calls"]) == (1, {"listening": 1})
             assert (header["workers"], header["stale"], header["trouble"]) == (2, False, "")
-            assert abs(header["now_ms"] - parts.snapshots.now_ms()) < STALE_MS
+            assert abs(header["now_ms"] - parts.reader.now_ms()) < STALE_MS
 
             parts.store.record_utterance(SID, 1, "stuck")
             news = await until(board, tells(SID))
@@ -111,7 +111,7 @@ def test_a_board_gets_all_of_it_and_then_each_change(parts: Parts) -> None:
             assert news.version > first["version"]
             assert news.header["calls"] == {"queued": 1}
 
-            long_ago = parts.snapshots.now_ms() - ENDED_MS - 1
+            long_ago = parts.reader.now_ms() - ENDED_MS - 1
             parts.store.end(SID, "hung_up", now_ms=long_ago)
             news = await until(board, lambda one: one.changes and one.changes.gone)
             assert news.to_dict()["gone"] == [SID]

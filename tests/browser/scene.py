@@ -73,7 +73,7 @@ class Scene:
 
     def at(self, ago_s: float) -> int:
         """The server's clock so long ago, ms."""
-        return self.parts.snapshots.now_ms() - round(ago_s * 1000)
+        return self.parts.reader.now_ms() - round(ago_s * 1000)
 
     def opens(self, site: str | None, ago_s: float, *, alert: str | None = None) -> str:
         """A call arrives."""
@@ -89,7 +89,7 @@ class Scene:
         return sid
 
     def record(self, sid: str) -> CallRecord:
-        return self.parts.snapshots.read(sid)
+        return self.parts.reader.read(sid)
 
     def speaks(self, sid: str, text: str, ago_s: float, *, danger: bool = False) -> None:
         """The caller says something."""

@@ -45,7 +45,7 @@ def take(board: Board, server: EmbeddedServer) -> None:
     for theme, page in pages.items():
         page.wait_for_selector("tr[data-state=ended]")
         shoot(page, f"quiet-{theme}")
-    for sid in [*board.scene.parts.snapshots.active()]:
+    for sid in [*board.scene.parts.reader.active()]:
         board.scene.parts.store.end(sid.call_sid, "hung_up")
     sids = board.scene.busy()
     for theme, page in pages.items():

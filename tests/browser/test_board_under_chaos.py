@@ -104,7 +104,7 @@ class Crowd:
             while not self.stop.wait(0.05):
                 now = time.monotonic()
                 ready = [sid for sid, at in due.items() if at <= now]
-                for sid, record in self.parts.snapshots.find_all(ready).items():
+                for sid, record in self.parts.reader.find_all(ready).items():
                     if record.heard == record.answered:
                         turn = record.heard + 1
                         self.parts.intake.hear(sid, turn, f"we are stuck, this is my word {turn}")
@@ -131,10 +131,10 @@ class Sample:
 
 
 def sampled(page: Page, parts: Parts) -> Sample:
-    from_ms = parts.snapshots.now_ms()
+    from_ms = parts.reader.now_ms()
     found, as_of_ms, stale = page.evaluate(ROWS)
     rows = {sid: (word, who, said) for sid, word, who, said in found}
-    return Sample(from_ms, parts.snapshots.now_ms(), rows, as_of_ms, stale)
+    return Sample(from_ms, parts.reader.now_ms(), rows, as_of_ms, stale)
 
 
 @contextmanager
@@ -201,7 +201,7 @@ def test_the_board_equals_the_record_while_workers_die(tmp_path: Path, chromium:
                     page.wait_for_timeout(200)
             changes = page.evaluate("() => window.changes")
             journals = CallReader(stack.parts.client).journals(sids)
-            records = stack.parts.snapshots.find_all(sids)
+            records = stack.parts.reader.find_all(sids)
     told = {sid: states(journal) for sid, journal in journals.items()}
 
     assert not complaints
@@ -226,10 +226,10 @@ def strike(stack: Running, name: str) -> list[tuple[str, int]]:
     """Kill a worker, and start it anew. Returns the calls that it had."""
     held = [
         record
-        for record in stack.parts.snapshots.active()
+        for record in stack.parts.reader.active()
         if (record.assigned_worker or "").startswith(f"{name}@")
     ]
-    at = stack.parts.snapshots.now_ms()
+    at = stack.parts.reader.now_ms()
     stack.stack.processes[name].kill()
     stack.stack.start_worker(name, slots=6, pool="threads")
     return [(record.call_sid, at) for record in held]

@@ -143,7 +143,7 @@ def test_a_killed_workers_calls_are_taken_over_by_presence_in_a_cluster(tmp_path
         parts, sid = running.parts, f"CA{1:032x}"
         running.caller_says(sid, 1, "we are stuck please help")
         record = running.being_answered(sid)
-        struck = parts.snapshots.now_ms()
+        struck = parts.reader.now_ms()
         running.process_of(record).kill()
 
         assert running.reply(sid, 1).done

@@ -85,7 +85,7 @@ def test_without_any_beat_takeovers_go_on(tmp_path: Path) -> None:
             stack.stack.processes[name].kill()
         stack.caller_says(_sid(1), 1, "we are stuck please help")
         record = stack.being_answered(_sid(1))
-        struck = stack.parts.snapshots.now_ms()
+        struck = stack.parts.reader.now_ms()
         stack.process_of(record).kill()
 
         assert stack.reply(_sid(1), 1).done
@@ -96,14 +96,14 @@ def test_with_every_slot_busy_no_sweep_is_more_than_a_second_late(tmp_path: Path
     with running(tmp_path, slots=2, pace_s="2.5", turn_deadline_s="30") as stack:
         for number in range(8):
             stack.caller_says(_sid(number), 1, "we are stuck please help")
-        wait_until(lambda: stack.parts.snapshots.counts()["leased"] == 4, "the slots never filled")
+        wait_until(lambda: stack.parts.reader.counts()["leased"] == 4, "the slots never filled")
 
         ages = []
 
         def busy_for_long_enough() -> bool:
             sweep = stack.parts.leases.last_sweep()
             ages.append(sweep[1] if sweep else 1_000)
-            return stack.parts.snapshots.counts()["owed"] == 0
+            return stack.parts.reader.counts()["owed"] == 0
 
         wait_until(busy_for_long_enough, "the waiting turns were never claimed", within_s=60)
         assert max(ages) < 1_000, "nobody had swept for a second"
@@ -114,7 +114,7 @@ def test_every_message_lost_is_made_good(tmp_path: Path) -> None:
         sids = [_sid(number) for number in range(8)]
         for sid in sids:
             stack.caller_says(sid, 1, "we are stuck please help")
-        wait_until(lambda: stack.parts.snapshots.counts()["leased"] == 4, "the slots never filled")
+        wait_until(lambda: stack.parts.reader.counts()["leased"] == 4, "the slots never filled")
         assert stack.parts.queued()[1] >= 4, "nobody waits in the queue"
 
         stack.parts.client.delete(*CALLS, WATCHDOG)

@@ -100,11 +100,11 @@ def test_a_rolling_deploy_of_every_process_costs_a_caller_one_claim(tmp_path: Pa
         def a_while_of_peace_and_then_the_deploy() -> None:
             nonlocal began_ms
             wait_until(
-                lambda: min(r.answered for r in run.parts.snapshots.active()) >= 3,
+                lambda: min(r.answered for r in run.parts.reader.active()) >= 3,
                 "not everybody has been answered three times",
                 within_s=40,
             )
-            began_ms = run.parts.snapshots.now_ms()
+            began_ms = run.parts.reader.now_ms()
             for number in range(1, 11):
                 run.stack.start_worker(f"w{number + 10}", pool="threads", slots=1)
                 run.wait_for_workers(11)

@@ -47,7 +47,7 @@ class Struck:
             self.parts.intake.hear(_sid(number), turn, "we are stuck please help")
 
     def held(self) -> int:
-        return self.parts.snapshots.counts()["leased"]
+        return self.parts.reader.counts()["leased"]
 
     def all_answered(self, turn: int, within_s: float) -> None:
         """Each once, and nobody silent for good."""

@@ -133,7 +133,7 @@ class TestWithRealWorkers:
             run.stack.start_worker("w2", slots=1, pool=pool)
             run.caller_says(_sid(30), 1, "we are stuck please help")
             assert run.reply(_sid(30), 1).done
-            ready = run.parts.snapshots.now_ms()
+            ready = run.parts.reader.now_ms()
 
             assert run.reply(taken, 1).done
             _answered_once(run, taken)
@@ -156,7 +156,7 @@ class TestWithRealWorkers:
                 assert record.assigned_worker is not None
                 child = int(record.assigned_worker.partition("/")[2].partition("-")[0])
                 os.kill(child, signal.SIGKILL)
-                struck = run.parts.snapshots.now_ms()
+                struck = run.parts.reader.now_ms()
                 assert run.reply(_sid(number), 1).done
                 _answered_once(run, _sid(number))
                 (freed,) = (e.at for e in run.parts.journal(_sid(number)) if e.event == "reclaimed")
@@ -178,7 +178,7 @@ class TestWithRealWorkers:
             run.wait_for_workers(2)
             for sid in sids:
                 run.caller_says(sid, 2, "hello")
-            struck = run.parts.snapshots.now_ms()
+            struck = run.parts.reader.now_ms()
             first = run.stack.processes["w1"]
             first.kill()
 
@@ -199,7 +199,7 @@ def _taken_by_a_frozen_worker(run: Running, worker: StackProcess) -> tuple[str, 
     for number in range(2, 22):
         worker.freeze()
         run.caller_says(_sid(number), 1, "we are stuck please help")
-        heard = run.parts.snapshots.now_ms()
+        heard = run.parts.reader.now_ms()
         if run.parts.queued() == (0, 0):
             return _sid(number), heard
         worker.thaw()

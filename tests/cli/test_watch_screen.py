@@ -65,7 +65,7 @@ def test_every_urgency_has_a_shape_and_a_style_of_its_own() -> None:
 def test_a_call_tells_who_works_on_it_and_who_did(parts: Parts) -> None:
     _calls(parts, CA1="stuck")
     store = parts.store
-    now = parts.snapshots.now_ms()
+    now = parts.reader.now_ms()
     store.claim("CA1", "lost@host/1-ab", "first")
     parts.watchdog.sweep("test", now_ms=now + 60_000)
     store.claim("CA1", "w2@host/4711-ab", "second")

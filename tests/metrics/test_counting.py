@@ -184,7 +184,7 @@ def test_a_turn_that_kills_its_workers_ends_at_a_human_and_in_the_metrics(
 
 def test_a_human_who_does_not_come_is_seen_to_be_awaited(parts: Parts, watched: Watched) -> None:
     parts.intake.open(SID)
-    parts.store.handovers.want(SID, "asked", now_ms=parts.snapshots.now_ms() - 50_000)
+    parts.store.handovers.want(SID, "asked", now_ms=parts.reader.now_ms() - 50_000)
     found = watched.numbers()
     assert found["callflow_humans_awaited"] == 1
     assert 50 <= found["callflow_longest_human_awaited_seconds"] < 60
@@ -194,7 +194,7 @@ def test_a_write_of_a_worker_that_was_taken_over_is_counted_as_fenced(
     parts: Parts, watched: Watched
 ) -> None:
     calls_in(parts)
-    now = parts.snapshots.now_ms()
+    now = parts.reader.now_ms()
     lease = claimed(parts, "w1", now)
     parts.store.reclaim(SID, lease.fence, now, "gone")
     assert parts.store.commit(lease, 1, "Too late.").result is Result.FENCED

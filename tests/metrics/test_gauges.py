@@ -26,7 +26,7 @@ from tests.parts import SID, TIMING, Parts, Says
 def test_a_call_is_told_by_what_its_caller_lives_through(parts: Parts, watched: Watched) -> None:
     parts.intake.open(SID)
     assert watched.numbers()['callflow_calls{word="listening"}'] == 1
-    now = parts.snapshots.now_ms()
+    now = parts.reader.now_ms()
     parts.store.record_utterance(SID, 1, "stuck", now_ms=now - 7_000)
     found = watched.numbers()
     assert found['callflow_calls{word="queued"}'] == 1
@@ -93,7 +93,7 @@ def test_workers_and_queues_are_told(parts: Parts, watched: Watched) -> None:
     works = WorkerReport("w1@here", slots=4, children=4, busy=3, queues=(TURNS,))
     vitals.save(works)
     vitals.save(dataclasses.replace(works, node="w2@here", phase=Phase.DRAINING))
-    vitals.save(dataclasses.replace(works, node="w3@here"), now_ms=parts.snapshots.now_ms() - 9_000)
+    vitals.save(dataclasses.replace(works, node="w3@here"), now_ms=parts.reader.now_ms() - 9_000)
     parts.leases.mark_sweep(f"w1@here{UNDERSTUDY}")
     wake(SID)
     wake(SID)

@@ -118,7 +118,7 @@ def _a_day_at_work(parts: Parts, url: str) -> None:
         parts.watchdog.sweep("test")
         parts.watchdog.sweep_if_missed("test")
         store.hand_back(lost, "test", costs=True)
-        overdue_ms = parts.snapshots.now_ms() + TIMING.owed_ms + 1
+        overdue_ms = parts.reader.now_ms() + TIMING.owed_ms + 1
         assert parts.leases.take_unclaimed([SID], now_ms=overdue_ms)
         store.record_utterance(SID, 4, "hello?", after_loss=True)
         store.staff.record_fact(SID, "eta_minutes", 5, "ana")
@@ -153,10 +153,10 @@ def _reading(parts: Parts) -> None:
     parts.leases.last_sweep()
     parts.leases.present_now()
     parts.leases.present(["w@test/1-aa"])
-    parts.snapshots.active()
-    parts.snapshots.ended()
-    parts.snapshots.counts()
-    parts.snapshots.now_ms()
+    parts.reader.active()
+    parts.reader.ended()
+    parts.reader.counts()
+    parts.reader.now_ms()
     parts.record()
     parts.journal()
     watching = CallWatcher(parts.client)

@@ -89,9 +89,9 @@ def test_fault_24_no_script_and_no_list_ever_touches_two_slots(clustered: Parts)
         assert parts.store.commit(lease, 1, "Hello.").result == "ok"
     parts.store.hand_back(leases[0], "test", costs=True)
 
-    assert set(parts.snapshots.find_all(sids)) == set(sids)
-    assert len(parts.snapshots.active()) == SHARDS
-    assert parts.snapshots.counts()["owed"] == 1
+    assert set(parts.reader.find_all(sids)) == set(sids)
+    assert len(parts.reader.active()) == SHARDS
+    assert parts.reader.counts()["owed"] == 1
     assert parts.leases.look().rings == (sids[1],)
     assert Breakers(Scripts(parts.client)).may_ask("openai:m@h", "a1")
     vitals = ReportStore(Scripts(parts.client))
@@ -123,7 +123,7 @@ def test_claim_and_commit_are_one_request_and_a_sweep_is_one_for_each_node(
     with _requests() as sent:
         parts.store.commit(leases[-1], 1, "Hello.")
     assert sent == ["EVALSHA"]
-    just_now = parts.snapshots.now_ms() - 60_000  # No beat is overdue, however slow the machine.
+    just_now = parts.reader.now_ms() - 60_000  # No beat is overdue, however slow the machine.
     parts.leases.look(now_ms=just_now)  # Once a second it asks for more.
     with _requests() as sent:
         parts.leases.look(now_ms=just_now)
@@ -166,7 +166,7 @@ def test_a_calls_times_are_told_by_the_clock_that_stamped_them(
 
     assert call_keys(SID).shard != ALL_SHARDS[0]
     clustered.store.beat(
-        _claimed(clustered), now_ms=clustered.snapshots.now_ms() - TIMING.overdue_ms - 50
+        _claimed(clustered), now_ms=clustered.reader.now_ms() - TIMING.overdue_ms - 50
     )
     with patch.object(Scripts, "run_on_all_shards", skewed):
         found = clustered.leases.look()

@@ -67,12 +67,12 @@ def test_absence_proves_nothing_while_a_master_is_gone_and_for_a_while_after(
         dead = min(set(range(MASTERS)) - busy)
         own_cluster.servers[dead].kill()
         before = own_cluster.masters()
-        assert not parts.leases._presence_counts(parts.snapshots.now_ms())
+        assert not parts.leases._presence_counts(parts.reader.now_ms())
 
         wait_until(lambda: own_cluster.masters() != before, "nobody took over", within_s=20)
         taken = time.monotonic()
         wait_until(
-            lambda: parts.leases._presence_counts(parts.snapshots.now_ms()), "never", within_s=20
+            lambda: parts.leases._presence_counts(parts.reader.now_ms()), "never", within_s=20
         )
         assert time.monotonic() - taken > 2
         parts.close()

@@ -42,7 +42,7 @@ def _callers(parts: Parts) -> Iterator[list[tuple[str, Future[int]]]]:
     with ThreadPoolExecutor(len(same)) as threads:
         try:
             calls = [(sid, threads.submit(_speak, parts, sid, over)) for sid in same]
-            wait_until(lambda: all(parts.snapshots.find(sid) for sid in same), "no call began")
+            wait_until(lambda: all(parts.reader.find(sid) for sid in same), "no call began")
             yield calls
         finally:
             over.set()

@@ -184,7 +184,7 @@ def test_fault_05_nobody_waits_for_a_server_that_does_not_answer(
     strike[how]()
     questions: list[Callable[[], Any]] = [
         lambda: through.store.record_utterance(SID, 1, "stuck"),
-        lambda: through.snapshots.find(SID),
+        lambda: through.reader.find(SID),
         lambda: through.leases.look(),
         lambda: through.leases.mark_sweep("w@test"),
     ]

@@ -114,7 +114,7 @@ def _one_turn(url: str) -> None:
                     assert (await replies.status(sid)).answered == 1
 
         asyncio.run(story())
-        assert len(parts.snapshots.active()) == 12
+        assert len(parts.reader.active()) == 12
         parts.close()
 
 

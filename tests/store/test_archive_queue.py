@@ -57,7 +57,7 @@ def test_what_waits_is_counted_and_the_first_end_is_first(parts: Parts) -> None:
     store = archiving(parts.client)
     for sid in ("CA1", "CA2"):
         one_call(store, sid, ended=False)
-    now = parts.snapshots.now_ms()
+    now = parts.reader.now_ms()
     store.end("CA2", "hung_up", now_ms=now - 5_000)
     store.end("CA1", "hung_up", now_ms=now - 3_000)
     unarchived = ArchiveQueue(Scripts(parts.client), TIMING.completed_ttl_ms)

@@ -107,9 +107,9 @@ def test_ended_calls_can_be_read_and_listed_until_they_expire(parts: Parts) -> N
         parts.store.open(f"CA{number}")
     parts.store.end("CA1", "hung_up")
 
-    assert {record.call_sid for record in parts.snapshots.active()} == {"CA0", "CA2"}
-    assert [record.call_sid for record in parts.snapshots.ended()] == ["CA1"]
-    assert len(parts.snapshots.active(limit=1)) == 1
+    assert {record.call_sid for record in parts.reader.active()} == {"CA0", "CA2"}
+    assert [record.call_sid for record in parts.reader.ended()] == ["CA1"]
+    assert len(parts.reader.active(limit=1)) == 1
 
 
 def test_claim_and_commit_are_one_round_trip_each_and_a_beat_is_one_for_all(
@@ -259,7 +259,7 @@ def test_redis_is_never_asked_for_all_its_keys(parts: Parts) -> None:
     parts.store.record_utterance(SID, 1, "stuck")
     parts.store.commit(_claim(parts), 1, "Hello.")
     parts.watchdog.sweep("test")
-    parts.snapshots.active()
+    parts.reader.active()
     parts.store.end(SID, "hung_up")
 
     used = {name.removeprefix("cmdstat_") for name in parts.client.info("commandstats")}

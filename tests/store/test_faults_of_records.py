@@ -24,7 +24,7 @@ def test_fault_19_the_mark_of_a_sweep_is_no_lock_and_may_vanish_at_any_time(part
     parts.watchdog.sweep("one")
     parts.client.delete(SWEPT)
     # Two at once, and both without the mark: the call is taken back once.
-    later_ms = parts.snapshots.now_ms() + parts.timing.stale_ms + 1
+    later_ms = parts.reader.now_ms() + parts.timing.stale_ms + 1
     rounds = [parts.watchdog.sweep(by, now_ms=later_ms) for by in ("one", "two")]
     assert [one.reclaimed for one in rounds] == [1, 0]
     assert parts.events().count("reclaimed") == 1
@@ -36,11 +36,11 @@ def test_fault_25_what_people_see_of_calls_is_read_from_the_records_alone(parts:
     # Every message is lost, and no worker tells what it does: Celery knows nothing of this call.
     parts.client.delete("turns", "takeover")
     assert parts.worker(Says(("Stay inside.",))).run(SID) == "answered"
-    (seen,) = parts.snapshots.active()
+    (seen,) = parts.reader.active()
     assert (seen.heard, seen.answered, seen.assigned_worker) == (1, 1, None)
-    assert parts.snapshots.counts() == {"active": 1, "leased": 0, "owed": 0}
+    assert parts.reader.counts() == {"active": 1, "leased": 0, "owed": 0}
     parts.store.end(SID, "hung_up")
-    assert parts.snapshots.active() == []
+    assert parts.reader.active() == []
 
 
 @pytest.mark.parametrize("outcome", ["hung_up", "resolved", "abandoned"])

@@ -196,7 +196,7 @@ minute stands in the audit once. What was erased is gone the second time, and no
 
 
 def _far(parts: Parts) -> int:
-    return parts.snapshots.now_ms() + 60_000
+    return parts.reader.now_ms() + 60_000
 
 
 def _state(parts: Parts, sid: str) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def test_a_sign_of_life_is_a_word_or_a_key_and_no_silence(parts: Parts) -> None:
     parts.store.open(SID, greeting="This is a machine.")
     watching = CallWatcher(parts.client)
     assert seen(watching).heard_at is None
-    now_ms = parts.snapshots.now_ms()
+    now_ms = parts.reader.now_ms()
     parts.store.record_utterance(SID, 1, "stuck", now_ms=now_ms + 1)
     parts.store.record_utterance(SID, 2, "", now_ms=now_ms + 2)
     assert seen(watching).heard_at == now_ms + 1

@@ -26,7 +26,7 @@ def test_the_caller_hears_a_short_pause_and_never_a_restart(stack: Running) -> N
     before = stack.being_answered(SID)
     victim = stack.process_of(before)
 
-    struck_ms = stack.parts.snapshots.now_ms()
+    struck_ms = stack.parts.reader.now_ms()
     victim.kill()
     reply = stack.reply(SID, 1)
     stack.stack.start_worker(victim.name, slots=stack.slots)

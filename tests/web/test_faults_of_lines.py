@@ -140,7 +140,7 @@ def test_what_a_socket_was_to_begin_with_is_not_taken_for_heard_because_time_has
             wait_until(lambda: exchange.parts.record().sent is not None, "it never began")
             sent = exchange.parts.record().sent
             assert sent is not None
-            now_ms = exchange.parts.snapshots.now_ms
+            now_ms = exchange.parts.reader.now_ms
             wait_until(lambda: now_ms() > sent.at + 500, "the clock stands still")
         again = line.follow(back, "Connect", SessionStatus="failed", ErrorCode="64105")
         assert again.says.endswith("".join(FIRST))

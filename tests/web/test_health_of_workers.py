@@ -111,7 +111,7 @@ def test_what_is_gone_at_the_second_look_is_no_reason(
 
 def _owed_for(exchange: Exchange, ms: int) -> None:
     parts = exchange.parts
-    now_ms = parts.snapshots.now_ms()
+    now_ms = parts.reader.now_ms()
     parts.store.open(SID, now_ms=now_ms - ms)
     parts.store.record_utterance(SID, 1, "help", now_ms=now_ms - ms)
     # Woken a moment ago, so that no sweep of ours wakes it and a worker here takes it.

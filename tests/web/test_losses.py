@@ -156,7 +156,7 @@ def test_a_reply_that_no_replica_has_is_not_spoken_and_its_loss_is_heard_by_nobo
     pair.wait_until_in_step()
     with careful.worker("Stay inside."):
         careful.parts.watchdog.sweep(
-            "test", now_ms=careful.parts.snapshots.now_ms() + careful.parts.timing.owed_ms
+            "test", now_ms=careful.parts.reader.now_ms() + careful.parts.timing.owed_ms
         )
         assert _until(line, held, "Gather").says == "Stay inside."
     assert _lost(careful) == []

@@ -68,7 +68,7 @@ def test_a_relay_call_whose_whole_record_was_lost_goes_on(pair: Pair, failing: E
         # Nobody speaks: the session finds out by itself.
         wait_until(
             lambda: (
-                failing.parts.snapshots.find(SID) is not None and failing.parts.record().heard == 2
+                failing.parts.reader.find(SID) is not None and failing.parts.record().heard == 2
             ),
             "never opened again",
         )
@@ -130,7 +130,7 @@ def test_what_a_relay_caller_says_without_replicas_leaves_by_the_action_address(
     careful.line(called=RELAY).arrives()
     with relay(careful) as socket:
         socket.setup()
-        wait_until(lambda: careful.parts.snapshots.find(SID) is not None, "never opened")
+        wait_until(lambda: careful.parts.reader.find(SID) is not None, "never opened")
         pair.cut_off_replica()
         socket.says("we are stuck")
         while (frame := socket.hears())["type"] != "end":
