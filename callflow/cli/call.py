@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import signal
 import sys
 import threading
@@ -24,11 +23,13 @@ import typer
 
 from callflow.cli import deployment, phone_show, terminal
 from callflow.cli.calls_commands import render_transcript
+from callflow.cli.phone import fillers, open_carrier, parse_language
 from callflow.errors import CallEnded, CallError, CallflowError, StoreUnavailable, UnknownCall
 
 if TYPE_CHECKING:
     from callflow.call.record import CallRecord
-    from callflow.lab.carrier.carrier import Carrier, PlacedCall
+    from callflow.lab.carrier.carrier import PlacedCall
+    from callflow.lab.carrier.phone_account import PhoneAccount
     from callflow.lab.carrier.phone_line import Line
     from callflow.lab.stack import LocalStack
 
@@ -42,7 +43,6 @@ _ANY_NUMBER: Final = "+441632960010"
 _LOOK_S: Final = 0.25
 _WEB_WITHIN_S: Final = 30.0
 _NOWHERE: Final = "http://127.0.0.1:1"
-_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", re.ASCII)
 
 
 class NoReply(CallError):
@@ -61,16 +61,10 @@ class NoTelephone(CallflowError):
     """No web process can be called, or started to be."""
 
 
-def _language(given: str) -> str:
-    if not _LANGUAGE.fullmatch(given):
-        raise typer.BadParameter(f"{terminal.plain(given)!r} is no language: write en, de or en-GB")
-    return given
-
-
 def call(
     site: Annotated[str | None, typer.Option(help="Which lift calls: the id of a site.")] = None,
     language: Annotated[
-        str, typer.Option(callback=_language, help="What the caller speaks: en, de, …")
+        str, typer.Option(callback=parse_language, help="What the caller speaks: en, de, …")
     ] = "en",
     call_sid: Annotated[
         str | None,
@@ -199,10 +193,10 @@ class TypedCall:
         self._keep = keep
         self._as_json = as_json
         self._terminal = terminal.console().is_terminal
-        typed = self._terminal and sys.stdin is not None and sys.stdin.isatty()
-        self._show = phone_show.Conversation(typed=typed)
+        self._typed = self._terminal and sys.stdin is not None and sys.stdin.isatty()
+        self._show = phone_show.Conversation(typed=self._typed)
         self._turn = self._turns_before = 0
-        self._opened = self._known = self._human_took_over = False
+        self._opened = self._known = self._human_took_over = self._prompted = False
         self._reply: str | None = None
         """What has come of a reply; None before the caller has spoken, and after the reply."""
         self._give_up: float | None = None
@@ -219,23 +213,20 @@ class TypedCall:
         """Call `to` and say each line of stdin, until either side ends the call. Raises NoReply."""
         import asyncio
 
-        from callflow.cli.phone import FILLERS
         from callflow.lab.carrier.simulated_people import Keyboard, Typist
-        from callflow.responder.phrases import generic
 
         if before is not None:
-            self._known, self._turn = True, before.heard
-            self._turns_before = before.heard
+            self._known, self._turns_before = True, before.heard
         stdin = os.open(os.devnull, os.O_RDONLY) if sys.stdin is None else sys.stdin.fileno()
         keyboard = Keyboard(stdin)
         self._typist = Typist(keyboard.lines)
-        async with _carrier(phone) as self._carrier:
+        async with open_carrier(_account(phone), speed=SPEED) as self._carrier:
             placed = self._carrier.place(
                 self,
                 to=to,
                 call_sid=self.call_sid,
                 language=language,
-                fillers=[generic(language)[name] for name in FILLERS],
+                fillers=fillers(language),
                 tell=self._follow,
             )
             loop = asyncio.get_running_loop()
@@ -305,6 +296,7 @@ class TypedCall:
         if event == "said":
             self._turn = self._turns_before + int(str(facts["turn"]))
             self._reply = ""
+            self._prompted = False
             self._await_reply()
         if not self._as_json:
             self._show_event(event, facts)
@@ -328,6 +320,7 @@ class TypedCall:
             terminal.note(terminal.plain(str(facts["text"])))
         elif event != "status":
             self._show.tell(event, facts)
+            self._prompted = self._typed and (event == "listens" or self._prompted)
 
     def _hear(self, text: str) -> None:
         if not text:
@@ -364,7 +357,8 @@ class TypedCall:
         record = self._read()
         at = f" from {record.site}" if record.site else ""
         how = "was opened before" if self._known else f"is open, in {record.language}{at}"
-        words = f"call {self.call_sid} {how}"
+        ways = " · Enter alone is silence, Ctrl-D hangs up" if self._typed else ""
+        words = f"call {self.call_sid} {how}{ways}"
         whole = record.model_dump(mode="json")
         self._emit("opened", words, call_sid=self.call_sid, known=self._known, record=whole)
         if self._known and not self._as_json:
@@ -374,6 +368,9 @@ class TypedCall:
         if self._as_json:
             terminal.line(json.dumps({"event": event, **facts}, ensure_ascii=False))
         elif words:
+            if self._prompted:
+                terminal.line("")
+                self._prompted = False
             terminal.note(terminal.plain(words))
 
     def _read(self) -> CallRecord:
@@ -382,31 +379,11 @@ class TypedCall:
         return bootstrap.reader().read(self.call_sid)
 
 
-def _carrier(phone: Mapping[str, object]) -> Carrier:
+def _account(phone: Mapping[str, object]) -> PhoneAccount:
     from callflow import bootstrap
-    from callflow.lab.carrier.carrier import Carrier
     from callflow.lab.carrier.phone_account import complete_account
-    from callflow.lab.carrier.simulated_people import HumanBehaviour
-    from callflow.twilio.rest import wanted_settings
 
     settings = bootstrap.settings()
-    tokens = settings.webhook_tokens
-    unsigned = "unsigned" if settings.unsigned else None
-    known = complete_account(
-        phone,
-        account_sid=settings.twilio_account_sid,
-        auth_token=tokens[0] if tokens else unsigned,
-    )
-    number = wanted_settings(known.public_url)
-    return Carrier(
-        known.targets,
-        known.public_url,
-        known.account_sid,
-        known.auth_token,
-        api_port=known.api_port,
-        speed=SPEED,
-        voice_url=number.voice_url,
-        status_url=number.status_callback,
-        fallback=number.voice_fallback_url,
-        human=HumanBehaviour("never"),
-    )
+    tokens = settings.webhook_tokens or (("unsigned",) if settings.unsigned else ())
+    sid, token = settings.twilio_account_sid, tokens[0] if tokens else None
+    return complete_account(phone, account_sid=sid, auth_token=token)

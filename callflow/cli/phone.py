@@ -34,7 +34,8 @@ TALKING = 10.0
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*", re.ASCII)
 
 
-def _language(given: str) -> str:
+def parse_language(given: str) -> str:
+    """The tag of a language as it is given to an option. Raises BadParameter."""
     if not _LANGUAGE.fullmatch(given):
         raise typer.BadParameter(f"{terminal.plain(given)!r} is no language: write en, es or en-GB")
     return given
@@ -61,7 +62,7 @@ _Url = Annotated[
     typer.Option(help="Base URL of a web process.", show_default="that of `callflow up`"),
 ]
 _Language = Annotated[
-    str, typer.Option(callback=_language, help="What the caller speaks: en, es, …")
+    str, typer.Option(callback=parse_language, help="What the caller speaks: en, es, …")
 ]
 _Calls = Annotated[int, typer.Option(min=1, max=10_000, help="Calls; more than one is load.")]
 _Rate = Annotated[float, typer.Option(min=0.01, max=1000, help="Calls per second.")]
@@ -164,7 +165,15 @@ def _account(url: str | None) -> PhoneAccount:
     )
 
 
-def _carrier(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> Carrier:
+def open_carrier(
+    account: PhoneAccount,
+    *,
+    speed: float,
+    seed: int = 0,
+    human: Human = Human.NEVER,
+    faults: NetworkFaults | None = None,
+) -> Carrier:
+    """A carrier that is set up as `twilio setup` sets the real one up."""
     from callflow.lab.carrier.carrier import Carrier
     from callflow.lab.carrier.simulated_people import HumanBehaviour
     from callflow.twilio.rest import wanted_settings
@@ -176,13 +185,19 @@ def _carrier(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> Car
         account.account_sid,
         account.auth_token,
         api_port=account.api_port,
-        speed=plan.speed,
-        seed=plan.seed,
-        network_faults=mischief,
+        speed=speed,
+        seed=seed,
+        network_faults=faults,
         voice_url=number.voice_url,
         status_url=number.status_callback,
         fallback=number.voice_fallback_url,
-        human=HumanBehaviour(plan.human.value, after_s=5.0, talks_s=10.0),
+        human=HumanBehaviour(human.value, after_s=5.0, talks_s=10.0),
+    )
+
+
+def _planned_carrier(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> Carrier:
+    return open_carrier(
+        account, speed=plan.speed, seed=plan.seed, human=plan.human, faults=mischief
     )
 
 
@@ -194,13 +209,13 @@ async def _talk(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
     show: Show = JsonLines() if plan.as_json else Conversation(typed=typed)
     keyboard = Keyboard(sys.stdin.fileno())
     typist = Typist(keyboard.lines)
-    async with _carrier(account, plan, mischief) as carrier:
+    async with _planned_carrier(account, plan, mischief) as carrier:
         call = carrier.place(
             typist,
             to=plan.to,
             from_=plan.from_,
             language=plan.language,
-            fillers=_fillers(plan.language),
+            fillers=fillers(plan.language),
             tell=show.tell,
         )
         interrupted = _interrupts(typist, call)
@@ -244,7 +259,7 @@ async def _load(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
 
     placed: list[PlacedCall] = []
     progress = Progress(plan.calls)
-    async with _carrier(account, plan, mischief) as carrier:
+    async with _planned_carrier(account, plan, mischief) as carrier:
         showing = asyncio.create_task(progress.keep_showing(placed))
         try:
             reports = await load(
@@ -275,12 +290,13 @@ def _person(plan: _Plan, number: int) -> Behaviour:
         lines(plan.language, number),
         turns=plan.turns,
         language=plan.language,
-        fillers=_fillers(plan.language),
+        fillers=fillers(plan.language),
         say_again=_phrases(plan.language, ("say_again",)),
     )
 
 
-def _fillers(language: str) -> tuple[str, ...]:
+def fillers(language: str) -> tuple[str, ...]:
+    """The phrases after which a caller goes on waiting."""
     return _phrases(language, FILLERS)
 
 
