@@ -28,9 +28,9 @@ from callflow.errors import CallEnded, CallError, CallflowError, StoreUnavailabl
 
 if TYPE_CHECKING:
     from callflow.call.record import CallRecord
-    from callflow.lab.carrier.carrier import PlacedCall
+    from callflow.lab.carrier.carrier_call import Call
     from callflow.lab.carrier.phone_account import PhoneAccount
-    from callflow.lab.carrier.phone_line import Line
+    from callflow.lab.carrier.phone_line import CallerLine
     from callflow.lab.stack import LocalStack
 
 REPLY_WITHIN_S: Final = 20.0
@@ -194,7 +194,7 @@ class TypedCall:
         self._as_json = as_json
         self._terminal = terminal.console().is_terminal
         self._typed = self._terminal and sys.stdin is not None and sys.stdin.isatty()
-        self._show = phone_show.Conversation(typed=self._typed)
+        self._show = phone_show.ConversationPrinter(typed=self._typed)
         self._turn = self._turns_before = 0
         self._opened = self._known = self._human_took_over = self._prompted = False
         self._reply: str | None = None
@@ -246,7 +246,7 @@ class TypedCall:
             words = f"the call is over: {outcome.replace('_', ' ')}"
             self._emit("ended", words, outcome=outcome)
 
-    async def live(self, line: Line) -> None:
+    async def live(self, line: CallerLine) -> None:
         """Type until the input ends, or the call: the carrier's view of the person."""
         await self._typist.live(line)
         if self._keep and not line.over:
@@ -257,12 +257,12 @@ class TypedCall:
         self.left_open = True
         self._carrier.targets[:] = [_NOWHERE]
 
-    def _interrupt(self, placed: PlacedCall) -> None:
+    def _interrupt(self, placed: Call) -> None:
         self.interrupted = True
         self._leave()
         placed.hang_up()
 
-    async def _watch(self, placed: PlacedCall) -> None:
+    async def _watch(self, placed: Call) -> None:
         """Look for a human who has the call, and for a reply that does not come. A server that
         goes away is waited for like a slow worker."""
         import asyncio

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from callflow.lab.chaos.chaos_run import RunProgress
     from callflow.lab.chaos.judge import Verdict
-    from callflow.lab.chaos.run_evidence import Evidence
+    from callflow.lab.chaos.run_evidence import RunEvidence
 
 PROMISE_BROKEN = 1
 REFUSED = 2
@@ -164,7 +164,7 @@ def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
     # A run that is told to end ends its servers and processes first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     out = terminal.console(sys.stderr if as_json else None)
-    told: Evidence | None = None
+    told: RunEvidence | None = None
     verdict: Verdict | None = None
     try:
         told = _kept(files.judge) if files.judge is not None else _seen(plan, out)
@@ -188,7 +188,7 @@ def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
     return 0 if verdict.good else PROMISE_BROKEN
 
 
-def _interrupted(told: Evidence | None, verdict: Verdict | None) -> str:
+def _interrupted(told: RunEvidence | None, verdict: Verdict | None) -> str:
     if verdict is not None:
         return "interrupted: the report was not finished"
     if told is not None:
@@ -196,7 +196,7 @@ def _interrupted(told: Evidence | None, verdict: Verdict | None) -> str:
     return "interrupted: nothing was judged, and what was heard so far was dropped"
 
 
-def _seen(plan: Plan, out: Console) -> Evidence:
+def _seen(plan: Plan, out: Console) -> RunEvidence:
     from callflow import bootstrap
     from callflow.lab.chaos.chaos_run import RunWatcher, run
 
@@ -216,14 +216,14 @@ def _words(progress: RunProgress, plan: Plan) -> str:
     )
 
 
-def _kept(path: Path) -> Evidence:
-    from callflow.lab.chaos.run_evidence import Evidence, EvidenceRefused
+def _kept(path: Path) -> RunEvidence:
+    from callflow.lab.chaos.run_evidence import EvidenceRefused, RunEvidence
 
     try:
         text = path.read_bytes()
     except OSError as error:
         raise EvidenceRefused(str(path), f"it cannot be read ({error.strerror})") from error
-    return Evidence.from_json(text, str(path))
+    return RunEvidence.from_json(text, str(path))
 
 
 def _write(path: Path | None, content: Callable[[], str]) -> bool:
@@ -241,7 +241,7 @@ def _write(path: Path | None, content: Callable[[], str]) -> bool:
     return True
 
 
-def _show(verdict: Verdict, told: Evidence, out: Console, as_json: bool) -> None:
+def _show(verdict: Verdict, told: RunEvidence, out: Console, as_json: bool) -> None:
     from callflow.lab.chaos.chaos_report import harmed, summary
 
     out.print(summary(verdict))

@@ -14,13 +14,21 @@ from urllib.parse import urlsplit
 import typer
 
 from callflow.cli import terminal
-from callflow.cli.phone_show import Conversation, Human, JsonLines, Progress, Show, table
+from callflow.cli.phone_show import (
+    ConversationPrinter,
+    HumanAnswer,
+    JsonLines,
+    Progress,
+    Show,
+    table,
+)
 from callflow.cli.terminal import INTERRUPTED
 
 if TYPE_CHECKING:
     import asyncio
 
-    from callflow.lab.carrier.carrier import Carrier, PlacedCall
+    from callflow.lab.carrier.carrier import Carrier
+    from callflow.lab.carrier.carrier_call import Call
     from callflow.lab.carrier.network_faults import NetworkFaults
     from callflow.lab.carrier.phone_account import PhoneAccount
     from callflow.lab.carrier.simulated_people import Behaviour, Typist
@@ -51,7 +59,7 @@ class _Plan:
     turns: int
     speed: float
     seed: int
-    human: Human
+    human: HumanAnswer
     as_json: bool
 
 
@@ -81,7 +89,7 @@ _Speed = Annotated[
 _Seed = Annotated[
     int | None, typer.Option(help="The same seed gives the same calls.", show_default="any")
 ]
-_Humans = Annotated[Human, typer.Option(help="What rung humans do.")]
+_Humans = Annotated[HumanAnswer, typer.Option(help="What rung humans do.")]
 _Share = Annotated[float, typer.Option(min=0, max=1, metavar="P", rich_help_panel="Mischief")]
 _Json = Annotated[
     bool, typer.Option("--json", help="Events as JSON lines; of a load one object at the end.")
@@ -98,7 +106,7 @@ def phone(
     turns: _Turns = None,
     speed: _Speed = None,
     seed: _Seed = None,
-    human: _Humans = Human.NEVER,
+    human: _Humans = HumanAnswer.NEVER,
     repeat: _Share = 0.0,
     delay: _Share = 0.0,
     reorder: _Share = 0.0,
@@ -170,7 +178,7 @@ def open_carrier(
     *,
     speed: float,
     seed: int = 0,
-    human: Human = Human.NEVER,
+    human: HumanAnswer = HumanAnswer.NEVER,
     faults: NetworkFaults | None = None,
 ) -> Carrier:
     """A carrier that is set up as `twilio setup` sets the real one up."""
@@ -206,7 +214,7 @@ async def _talk(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
     from callflow.lab.carrier.simulated_people import Keyboard, Typist
 
     typed = sys.stdin.isatty()
-    show: Show = JsonLines() if plan.as_json else Conversation(typed=typed)
+    show: Show = JsonLines() if plan.as_json else ConversationPrinter(typed=typed)
     keyboard = Keyboard(sys.stdin.fileno())
     typist = Typist(keyboard.lines)
     async with _planned_carrier(account, plan, mischief) as carrier:
@@ -235,7 +243,7 @@ async def _talk(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
     return 1 if report.failed else 0
 
 
-def _interrupts(typist: Typist, call: PlacedCall) -> asyncio.Event:
+def _interrupts(typist: Typist, call: Call) -> asyncio.Event:
     """Let Ctrl-C cut off what is being said, and hang up where nothing is."""
     import asyncio
 
@@ -257,7 +265,7 @@ async def _load(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
     from callflow.lab.carrier.call_report import LoadResult
     from callflow.lab.carrier.carrier import load
 
-    placed: list[PlacedCall] = []
+    placed: list[Call] = []
     progress = Progress(plan.calls)
     async with _planned_carrier(account, plan, mischief) as carrier:
         showing = asyncio.create_task(progress.keep_showing(placed))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from callflow.lab.carrier.call_report import CallReport, LoadResult, Percentiles
-    from callflow.lab.carrier.carrier import PlacedCall
+    from callflow.lab.carrier.carrier_call import Call
 
 YOU = "you  ▸ "
 LIFT = "lift ▸ "
@@ -33,7 +33,7 @@ _SOUNDS = {
 }
 
 
-class Human(StrEnum):
+class HumanAnswer(StrEnum):
     """What the humans do when they are rung."""
 
     NEVER = "never"
@@ -53,7 +53,7 @@ class Show(Protocol):
         """The call is over."""
 
 
-class Conversation:
+class ConversationPrinter:
     """For people. Through a pipe what the lift says is on stdout, and all else on stderr.
 
     `typed`: the caller sees what they type themselves.
@@ -152,7 +152,7 @@ class Progress:
         self._calls = calls
         self._console = terminal.console(sys.stderr)
 
-    async def keep_showing(self, placed: Sequence[PlacedCall]) -> None:
+    async def keep_showing(self, placed: Sequence[Call]) -> None:
         """Draw it anew until cancelled; `placed` grows meanwhile."""
         import asyncio
 

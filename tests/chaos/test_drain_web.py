@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from callflow.lab.carrier.carrier import PlacedCall
+from callflow.lab.carrier.carrier_call import Call
 from callflow.web.app import DRAIN_S
 from tests.chaos.test_telephone import (
     GATHER,
@@ -28,7 +28,7 @@ def test_web_processes_told_to_end_one_after_the_other_are_heard_by_nobody(
 ) -> None:
     ended: list[int] = []
 
-    async def replace_one_after_the_other(call: PlacedCall) -> None:
+    async def replace_one_after_the_other(call: Call) -> None:
         while True:
             for name, port in telephone.web.ports.items():
                 while not await telephone.web.all_answer():  # noqa: ASYNC110

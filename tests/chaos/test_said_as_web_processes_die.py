@@ -13,7 +13,7 @@ import pytest
 
 from callflow.access.http import SESSION_COOKIE
 from callflow.access.sessions import csrf_token
-from callflow.lab.carrier.carrier import PlacedCall
+from callflow.lab.carrier.carrier_call import Call
 from callflow.lab.chaos.environment import PhoneLine
 from tests.board_app import password_of, write_users
 from tests.chaos.test_telephone import GATHER, RELAY, SPEED, Telephone
@@ -78,7 +78,7 @@ def test_each_phrase_is_heard_once_whichever_process_dies(telephone: Telephone, 
     browser = Browser(list(telephone.web.ports.values()))
     sid = ""
 
-    async def say_and_kill(call: PlacedCall) -> None:
+    async def say_and_kill(call: Call) -> None:
         nonlocal sid
         sid = call.call_sid
         while len(call.report.turns) < 2:  # noqa: ASYNC110

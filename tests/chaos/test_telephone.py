@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from callflow.lab.carrier.call_report import CallReport
-from callflow.lab.carrier.carrier import Carrier, PlacedCall
+from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.carrier_call import Call
 from callflow.lab.carrier.network_faults import NetworkFaults
 from callflow.lab.carrier.simulated_people import Behaviour, HumanBehaviour
 from callflow.lab.chaos.audio_checks import compare_with_record
@@ -78,7 +79,7 @@ class Telephone:
         to: str,
         turns: int,
         mischief: NetworkFaults | None = None,
-        meanwhile: Callable[[PlacedCall], Awaitable[None]] | None = None,
+        meanwhile: Callable[[Call], Awaitable[None]] | None = None,
     ) -> CallReport:
         """One call to its end; `meanwhile` runs beside it."""
 
@@ -143,7 +144,7 @@ def test_a_web_process_that_dies_at_every_step_is_heard_by_nobody(
     before, between and after its write and its answer."""
     killed = 0
 
-    async def kill_one_after_the_other(call: PlacedCall) -> None:
+    async def kill_one_after_the_other(call: Call) -> None:
         nonlocal killed
         while True:
             for name in telephone.web.ports:
@@ -164,7 +165,7 @@ def test_what_is_said_while_the_server_is_gone_is_answered_afterwards(
 ) -> None:
     server = telephone.run.server
 
-    async def outage(call: PlacedCall) -> None:
+    async def outage(call: Call) -> None:
         while len(call.report.turns) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         await asyncio.to_thread(server.kill)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from callflow.lab.carrier.call_report import CallReport, Heard, Kind, Silence, Turn
-from callflow.lab.chaos.run_evidence import CallEvidence, Evidence, RunConditions, Strike
+from callflow.lab.carrier.call_report import CallReport, HeardSound, Kind, Silence, SpokenTurn
+from callflow.lab.chaos.run_evidence import CallEvidence, RunConditions, RunEvidence, Strike
 from callflow.responder.phrases import generic
 from callflow.responder.synthetic import PARTS, Counted, code_of
 
@@ -48,10 +48,10 @@ class Talk:
         self.report = CallReport(sid, "+1", "+2", "en", 1000.0 + self.call, ended_by="caller")
         self.hear(f"{EN['line']} {EN['disclosure']} {EN['ask_first']}")
 
-    def hear(self, text: str, *, kind: Kind | None = None, cut: bool = False) -> Heard:
+    def hear(self, text: str, *, kind: Kind | None = None, cut: bool = False) -> HeardSound:
         """Something is heard, and takes its time."""
         length_s = len(text) / LETTERS_PER_S
-        heard = Heard(
+        heard = HeardSound(
             *(self.now_s, text, kind or ("relay" if self.relay else "gather")),
             until_s=self.now_s + length_s,
             cut=cut,
@@ -62,10 +62,10 @@ class Talk:
         self.report.duration_s = self.now_s + 0.1
         return heard
 
-    def say(self, text: str, **more: Any) -> Turn:
+    def say(self, text: str, **more: Any) -> SpokenTurn:
         """The caller says something, and it is taken from them."""
         self.now_s += 1.0
-        turn = Turn(len(self.report.turns) + 1, text, self.now_s, accepted=True, **more)
+        turn = SpokenTurn(len(self.report.turns) + 1, text, self.now_s, accepted=True, **more)
         self.now_s = turn.ended_s = self.now_s + len(text) / LETTERS_PER_S
         self.report.turns.append(turn)
         return turn
@@ -113,8 +113,10 @@ def strike(kind: str = "worker-kill", at_s: float = 5.0, **more: Any) -> Strike:
     return Strike(kind=kind, name=f"{kind} of w1", at_s=at_s, **{**given, **more})
 
 
-def run_of(talks: Sequence[Talk] = (), *, strikes: Sequence[Strike] = (), **more: Any) -> Evidence:
+def run_of(
+    talks: Sequence[Talk] = (), *, strikes: Sequence[Strike] = (), **more: Any
+) -> RunEvidence:
     """The evidence of a run with these calls."""
     conditions = replace(CONDITIONS, min_replicas=more.pop("min_replicas", 0))
     callers = more.pop("callers", tuple(talk.caller() for talk in talks))
-    return Evidence(conditions, 1000.0, callers, tuple(strikes), **more)
+    return RunEvidence(conditions, 1000.0, callers, tuple(strikes), **more)

@@ -15,7 +15,7 @@ from callflow.lab.chaos import chaos_run
 from callflow.lab.chaos.chaos_plan import Plan
 from callflow.lab.chaos.environment import RunFailed
 from callflow.lab.chaos.judge import judge
-from callflow.lab.chaos.run_evidence import Evidence
+from callflow.lab.chaos.run_evidence import RunEvidence
 from tests.chaos_lab.made_evidence import Talk, clean_call, run_of, strike
 
 KEYS = {
@@ -40,7 +40,7 @@ def words_of(ran: Result) -> str:
 def _no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """What should have been refused fails at once, and starts no servers."""
 
-    def began(*_: Any) -> Evidence:
+    def began(*_: Any) -> RunEvidence:
         raise AssertionError("a run was begun")
 
     monkeypatch.setattr(chaos_run, "run", began)
@@ -76,7 +76,7 @@ def test_what_makes_no_run_is_refused(args: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(("evidence", "code"), [(KEPT, 0), (BROKEN, 1)], ids=["kept", "broken"])
-def test_what_was_kept_is_judged_again(evidence: Evidence, code: int, tmp_path: Path) -> None:
+def test_what_was_kept_is_judged_again(evidence: RunEvidence, code: int, tmp_path: Path) -> None:
     kept, report = tmp_path / "kept.json", tmp_path / "report.html"
     kept.write_text(evidence.to_json())
 
@@ -106,14 +106,14 @@ def test_a_run_is_kept_before_it_is_judged(tmp_path: Path, monkeypatch: pytest.M
     ran = chaos("--testimony", str(kept), "--json")
 
     assert ran.exit_code == 1
-    assert Evidence.from_json(kept.read_bytes()) == BROKEN
+    assert RunEvidence.from_json(kept.read_bytes()) == BROKEN
 
 
 @pytest.mark.parametrize("error", [RunFailed("no servers here"), ValueError("a mistake")])
 def test_a_machine_that_failed_does_not_say_that_a_promise_was_broken(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any) -> Evidence:
+    def fail(*_: Any) -> RunEvidence:
         raise error
 
     monkeypatch.setattr(chaos_run, "run", fail)
@@ -126,7 +126,7 @@ def test_a_machine_that_failed_does_not_say_that_a_promise_was_broken(
 
 
 def test_ctrl_c_says_that_nothing_was_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any) -> Evidence:
+    def interrupted(*_: Any) -> RunEvidence:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(chaos_run, "run", interrupted)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from callflow.cli import app
 from callflow.lab.chaos import chaos_run
-from callflow.lab.chaos.run_evidence import Evidence
+from callflow.lab.chaos.run_evidence import RunEvidence
 from tests.chaos_lab.made_evidence import clean_call, run_of, strike
 
 KEPT = run_of([clean_call()], strikes=[strike()])
@@ -33,7 +33,7 @@ def squeezed(text: object) -> str:
 
 @pytest.fixture
 def no_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def began(*_: Any) -> Evidence:
+    def began(*_: Any) -> RunEvidence:
         raise AssertionError("a run was begun")
 
     monkeypatch.setattr(chaos_run, "run", began)
@@ -80,7 +80,7 @@ def test_asking_whether_a_file_can_be_written_leaves_it_as_it_was(
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text("as it was")
 
-    def look(*_: Any) -> Evidence:
+    def look(*_: Any) -> RunEvidence:
         seen.extend([old.read_text(), new.exists()])
         return KEPT
 
@@ -88,7 +88,7 @@ def test_asking_whether_a_file_can_be_written_leaves_it_as_it_was(
 
     assert chaos("--report", old, "--testimony", new).exit_code == 0
     assert seen == ["as it was", False]
-    assert Evidence.from_json(new.read_bytes()) == KEPT
+    assert RunEvidence.from_json(new.read_bytes()) == KEPT
     assert "<title>" in old.read_text()
 
 

@@ -12,7 +12,7 @@ from callflow.call.history import JournalEntry
 from callflow.lab.chaos import call_timeline, chaos_report
 from callflow.lab.chaos.audio_checks import Sound, listen
 from callflow.lab.chaos.judge import judge
-from callflow.lab.chaos.run_evidence import Evidence
+from callflow.lab.chaos.run_evidence import RunEvidence
 from tests.chaos_lab.made_evidence import (
     EN,
     LETTERS_PER_S,
@@ -25,7 +25,7 @@ from tests.chaos_lab.made_evidence import (
 )
 
 
-def harmed_run() -> Evidence:
+def harmed_run() -> RunEvidence:
     """Two calls, of which the second one heard nothing for too long while a worker was killed."""
     harmed = clean_call(2)
     harmed.report.silences[1].length_s = 6.5

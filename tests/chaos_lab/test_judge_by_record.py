@@ -7,10 +7,10 @@ import pytest
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord, Role, ThreadEntry
 from callflow.call.state import CallState
-from callflow.lab.carrier.call_report import CallReport, Heard, Silence, Turn
+from callflow.lab.carrier.call_report import CallReport, HeardSound, Silence, SpokenTurn
 from callflow.lab.chaos.demo_report import DemoResult
 from callflow.lab.chaos.judge import judge
-from callflow.lab.chaos.run_evidence import CallEvidence, Evidence, RunConditions, Strike
+from callflow.lab.chaos.run_evidence import CallEvidence, RunConditions, RunEvidence, Strike
 from callflow.lab.chaos.simulated_callers import load_scripts
 
 SID = "CA1"
@@ -18,13 +18,15 @@ SID = "CA1"
 
 def _turn(
     number: int, *heard: str, said: str | None = None, cut: bool = False, answered: bool = True
-) -> Turn:
-    pieces = [Heard(number + 0.5, text, "relay", cut=cut and text != heard[-1]) for text in heard]
+) -> SpokenTurn:
+    pieces = [
+        HeardSound(number + 0.5, text, "relay", cut=cut and text != heard[-1]) for text in heard
+    ]
     spoken = f"said {number}" if said is None else said
-    return Turn(number, spoken, number, number, True, answered and bool(heard), heard=pieces)
+    return SpokenTurn(number, spoken, number, number, True, answered and bool(heard), heard=pieces)
 
 
-def _caller(*turns: Turn, silences: tuple[Silence, ...] = ()) -> CallEvidence:
+def _caller(*turns: SpokenTurn, silences: tuple[Silence, ...] = ()) -> CallEvidence:
     report = CallReport(SID, "+1", "+2", "en", 0.0, turns=list(turns), silences=list(silences))
     return CallEvidence(report, "relay")
 
@@ -60,12 +62,12 @@ def _result(
 ) -> DemoResult:
     conditions = RunConditions(seed=1, seconds=10, command="", letters_per_s=0)
     journals = {SID: tuple(COMMITTED if journal is None else journal)}
-    evidence = Evidence(conditions, 0.0, tuple(callers), strikes, leaked, journals=journals)
+    evidence = RunEvidence(conditions, 0.0, tuple(callers), strikes, leaked, journals=journals)
     return DemoResult.of(evidence, judge(evidence, records))
 
 
 def _judged(
-    record: CallRecord, *turns: Turn, journal: list[JournalEntry] | None = None
+    record: CallRecord, *turns: SpokenTurn, journal: list[JournalEntry] | None = None
 ) -> DemoResult:
     return _result([_caller(*turns)], {SID: record}, journal)
 
@@ -86,7 +88,7 @@ def test_a_call_without_fault_is_good() -> None:
     ],
 )
 def test_what_was_acknowledged_and_is_not_there_is_lost(
-    record: CallRecord, turns: list[Turn]
+    record: CallRecord, turns: list[SpokenTurn]
 ) -> None:
     verdict = _judged(record, *turns)
     assert verdict.lost == 1

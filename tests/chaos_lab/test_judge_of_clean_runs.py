@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from callflow.lab.chaos.judge import judge
 from callflow.lab.chaos.promises import FaultKind
-from callflow.lab.chaos.run_evidence import Evidence
+from callflow.lab.chaos.run_evidence import RunEvidence
 from callflow.responder.synthetic import PARTS
 from tests.chaos_lab.made_evidence import EN, Talk, clean_call, reply, run_of, strike, utterance
 
 
-def assert_clean(evidence: Evidence) -> None:
+def assert_clean(evidence: RunEvidence) -> None:
     verdict = judge(evidence)
     assert [str(fault) for fault in verdict.faults] == []
     assert verdict.good
@@ -179,7 +179,7 @@ def test_a_testimony_that_was_kept_is_judged_as_it_was() -> None:
     talk = clean_call()
     talk.report.silences[0].length_s = 5.0
     evidence = run_of([talk], strikes=[strike()], leaked=("k",))
-    kept = Evidence.from_json(evidence.to_json())
+    kept = RunEvidence.from_json(evidence.to_json())
     assert kept.callers == evidence.callers
     assert judge(kept) == judge(evidence)
     assert not judge(kept).good

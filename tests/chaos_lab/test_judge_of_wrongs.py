@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from callflow.lab.carrier.call_report import Heard
+from callflow.lab.carrier.call_report import HeardSound
 from callflow.lab.chaos.judge import judge
 from callflow.lab.chaos.promises import PROMISE, FaultKind
 from callflow.responder.synthetic import PARTS, Counted
@@ -39,7 +39,7 @@ class Shape:
                 talk.exchange(turn)
         return talk
 
-    def heard(self, talk: Talk) -> Heard:
+    def heard(self, talk: Talk) -> HeardSound:
         """The reply to which the wrong is done."""
         return talk.report.turns[self.wronged - 1].heard[-1]
 
@@ -112,7 +112,7 @@ def _wrongs() -> dict[str, tuple[FaultKind, Callable[[Shape, Talk], None]]]:
         rest = heard.text
         heard.text, heard.cut = f"{first} {shape.sentence(2)[:30]}", True
         talk.report.turns[shape.wronged - 1].heard.append(
-            Heard(heard.at_s + 0.1, f"{EN['still_here']} {rest}", "relay")
+            HeardSound(heard.at_s + 0.1, f"{EN['still_here']} {rest}", "relay")
         )
 
     def swap(shape: Shape, talk: Talk) -> None:

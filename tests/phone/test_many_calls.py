@@ -7,7 +7,13 @@ import time
 
 from starlette.websockets import WebSocket
 
-from callflow.lab.carrier.call_report import CallReport, LoadResult, Percentiles, Silence, Turn
+from callflow.lab.carrier.call_report import (
+    CallReport,
+    LoadResult,
+    Percentiles,
+    Silence,
+    SpokenTurn,
+)
 from callflow.lab.carrier.carrier import load
 from tests.phone.liftline import (
     Asked,
@@ -78,9 +84,9 @@ def test_numbers_are_those_that_were_measured() -> None:
     assert Percentiles.of([]) == Percentiles()
     report = CallReport("CA1", "+44", "+45", "en", 0.0)
     report.turns = [
-        Turn(1, "help", 0.0, accepted=True, answered=True),
-        Turn(2, "hello", 1.0, accepted=True),
-        Turn(3, "bye", 2.0, accepted=True),
+        SpokenTurn(1, "help", 0.0, accepted=True, answered=True),
+        SpokenTurn(2, "hello", 1.0, accepted=True),
+        SpokenTurn(3, "bye", 2.0, accepted=True),
     ]
     report.silences = [Silence(0.1, 3.0, "reply", 1, mischief_s=2.5)]
     report.ended_by = "caller"

@@ -10,9 +10,9 @@ from callflow.lab.carrier.phone_line import speech_seconds, spoken_part
 from callflow.lab.carrier.twiml_parser import (
     Conference,
     Dial,
+    DialledNumber,
     Gather,
     Hangup,
-    Number,
     Pause,
     Redirect,
     Relay,
@@ -59,7 +59,7 @@ def test_what_twilios_own_generator_writes_is_understood() -> None:
     assert first.prompt == (Say("Tom & <Jerry> 你好"), Pause(2))
     assert first.action == "https://a.example/t?n=1&k=2"
     assert redirect == Redirect("https://a.example/t")
-    assert number == Dial(Number("+441", "/w"), "/d", 30, "+44")
+    assert number == Dial(DialledNumber("+441", "/w"), "/d", 30, "+44")
     assert isinstance(conference, Dial)
     assert conference.to == Conference("CA1", starts=True, ends=True, music=False)
     assert connect == Relay(

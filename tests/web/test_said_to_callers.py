@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from callflow.lab.carrier.carrier import Carrier, PlacedCall
+from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.carrier_call import Call
 from callflow.lab.carrier.simulated_people import Behaviour
 from callflow.web import operator_messages
 from tests.dispatchers import Dispatcher, dispatcher, staffed_exchange
@@ -32,7 +33,7 @@ class Ear:
 
     exchange: Exchange
     ana: Dispatcher
-    call: PlacedCall
+    call: Call
 
     def hears(self, text: str) -> int:
         """How often the caller has heard `text` to its end."""

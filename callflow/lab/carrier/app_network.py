@@ -66,7 +66,7 @@ _SOCKETS: Final = {"https": "wss", "http": "ws"}
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RequestPatience:
     """How long one webhook may take, and what is tried again. Twilio's defaults."""
 
     connect_s: float = 5.0
@@ -100,12 +100,12 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class AppAddress:
     """One address of the application. `url` is what is signed, `path` what is asked for."""
 
     url: str
     path: str
-    patience: Patience
+    patience: RequestPatience
 
 
 class Network:
@@ -124,7 +124,7 @@ class Network:
         socket_scheme = _SOCKETS.get(parts.scheme, parts.scheme)
         self._socket_url = urlunsplit(parts._replace(scheme=socket_scheme))
 
-    def address(self, url: str, base: str | None = None) -> Address:
+    def address(self, url: str, base: str | None = None) -> AppAddress:
         """Where `url`, which stood in the document from `base`, leads.
 
         Raises AddressRefused for an address that is elsewhere, relative to nothing, or has
@@ -133,13 +133,13 @@ class Network:
         if base is None and not urlsplit(url).scheme:
             raise AddressRefused(url, "must be absolute here", RELATIVE_ADDRESS)
         whole, _, fragment = urljoin(base or "", url).partition("#")
-        return Address(whole, self._path(whole, self.public_url), _patience(url, fragment))
+        return AppAddress(whole, self._path(whole, self.public_url), _patience(url, fragment))
 
-    def socket(self, url: str) -> Address:
+    def socket(self, url: str) -> AppAddress:
         """The same for a WebSocket, whose address begins with wss:// (or ws://)."""
         if urlsplit(url).query:
             raise AddressRefused(url, "a socket's address may have no query: it breaks signatures")
-        return Address(url, self._path(url, self._socket_url), Patience())
+        return AppAddress(url, self._path(url, self._socket_url), RequestPatience())
 
     def target(self, other_than: Target | None = None) -> Target:
         """The next one in turn; another than the last, if there is one."""
@@ -156,7 +156,7 @@ class Network:
         return rest if rest.startswith("/") else f"/{rest}"
 
 
-def _patience(url: str, fragment: str) -> Patience:
+def _patience(url: str, fragment: str) -> RequestPatience:
     given = dict(parse_qsl(fragment, keep_blank_values=True))
     policy = given.pop("rp", "ct").split(",")
     if not POLICIES.issuperset(policy):
@@ -167,7 +167,7 @@ def _patience(url: str, fragment: str) -> Patience:
         if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
             raise AddressRefused(url, f"#{name}={value} is no override that Twilio knows")
         numbers[name] = int(value)
-    return Patience(
+    return RequestPatience(
         connect_s=numbers["ct"] / 1000,
         read_s=numbers["rt"] / 1000,
         total_s=numbers["tt"] / 1000,

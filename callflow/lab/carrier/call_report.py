@@ -21,7 +21,7 @@ EndedBy = Literal["caller", "application", "carrier", "nobody"]
 
 
 @dataclass(slots=True)
-class Heard:
+class HeardSound:
     """One thing that a person heard. A relay message grows as its tokens arrive."""
 
     at_s: float
@@ -52,7 +52,7 @@ class Silence:
 
 
 @dataclass(slots=True)
-class Turn:
+class SpokenTurn:
     """One thing the caller said: words, "" for silence, or a key."""
 
     number: int
@@ -67,7 +67,7 @@ class Turn:
     """The caller began to speak before the agent had finished."""
     repeated: bool = False
     """The same words once more: nobody had reacted to them."""
-    heard: list[Heard] = field(default_factory=list)
+    heard: list[HeardSound] = field(default_factory=list)
     first_token_s: float | None = None
     """From the prompt frame to the first token."""
 
@@ -93,9 +93,9 @@ class CallReport:
     language: str
     began_at: float
     """Unix time, s."""
-    greeting: list[Heard] = field(default_factory=list)
+    greeting: list[HeardSound] = field(default_factory=list)
     """What was heard before the first turn."""
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[SpokenTurn] = field(default_factory=list)
     silences: list[Silence] = field(default_factory=list)
     answered_after_s: float | None = None
     """From the arrival to the first document; until then the caller hears it ring."""
@@ -115,12 +115,12 @@ class CallReport:
     mischief_s: float = 0.0
 
     @property
-    def heard(self) -> list[Heard]:
+    def heard(self) -> list[HeardSound]:
         """Everything, in order."""
         return [*self.greeting, *(one for turn in self.turns for one in turn.heard)]
 
     @property
-    def lost(self) -> list[Turn]:
+    def lost(self) -> list[SpokenTurn]:
         """Turns that were accepted, and to which nothing but fillers came although the caller was
         still there."""
         waited_out = self.turns if self.ended_by != "caller" else self.turns[:-1]

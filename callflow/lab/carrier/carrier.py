@@ -7,26 +7,23 @@ carrier looks into nothing of the application, and keeps what each call was like
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Self
 
 from callflow.lab.carrier.app_network import Network
 from callflow.lab.carrier.background_tasks import Background
 from callflow.lab.carrier.call_report import CallReport
-from callflow.lab.carrier.carrier_call import Call, OutboundCall, Person
-from callflow.lab.carrier.network_faults import CallFaults, FaultDice, NetworkFaults
+from callflow.lab.carrier.carrier_call import Call, OutboundCall, SimulatedPerson
+from callflow.lab.carrier.network_faults import FaultDice, NetworkFaults
 from callflow.lab.carrier.phone_line import Listener, Tell
 from callflow.lab.carrier.rest_server import ApiServer, RestApi
 from callflow.lab.carrier.simulated_people import Behaviour, Caller, HumanBehaviour
-from callflow.lab.carrier.switchboard import CallStep, ConferenceRooms, OutboundRequest, Switchboard
+from callflow.lab.carrier.switchboard import CallStep, OutboundRequest, Switchboard
 from callflow.lab.carrier.twiml_parser import parse
 from callflow.lab.carrier.webhook_client import (
     ALL,
     CallIdentity,
     HttpClient,
-    Signer,
-    StatusCallbacks,
     Webhooks,
 )
 
@@ -38,29 +35,6 @@ INTERRUPTED_S: Final = 0.5
 
 SETTLE_S: Final = 20.0
 """At the end: a webhook takes 15 s at most."""
-
-
-class PlacedCall:
-    """A call that has been placed; it goes on by itself."""
-
-    def __init__(self, call: Call, running: asyncio.Task[None]) -> None:
-        self.report = call.report
-        self.line = call.line
-        self._running = running
-
-    @property
-    def call_sid(self) -> str:
-        """Its CallSid."""
-        return self.report.call_sid
-
-    def hang_up(self) -> None:
-        """The caller hangs up. Twice is once."""
-        self.line.hang_up()
-
-    async def ended(self) -> CallReport:
-        """The report, once the call is over and every webhook about it is answered."""
-        await asyncio.shield(self._running)
-        return self.report
 
 
 class Carrier:
@@ -108,16 +82,12 @@ class Carrier:
             parse(self._fallback, None)
         self._client = HttpClient()
         self._background = Background()
-        signer = Signer(auth_token)
-        fault_dice = FaultDice(seed, network_faults or NetworkFaults())
         self._switchboard = Switchboard(
             account_sid=account_sid,
             network=self._network,
-            webhooks=Webhooks(self._network, self._client, signer, self._background),
-            signer=signer,
+            webhooks=Webhooks(self._network, self._client, auth_token, self._background),
             background=self._background,
-            fault_dice=fault_dice,
-            conferences=ConferenceRooms(),
+            fault_dice=FaultDice(seed, network_faults or NetworkFaults()),
             speed=speed,
             endpoint_s=endpoint_s,
             dial=self._ring,
@@ -140,7 +110,7 @@ class Carrier:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for call in list(self._switchboard.calls.values()):
-            call.line.hang_up()
+            call.hang_up()
             if isinstance(call, OutboundCall):
                 call.stop()
         try:
@@ -156,7 +126,7 @@ class Carrier:
 
     def place(
         self,
-        person: Behaviour | Person,
+        person: Behaviour | SimulatedPerson,
         *,
         to: str = NUMBER,
         from_: str = LIFT,
@@ -164,7 +134,7 @@ class Carrier:
         language: str = "en",
         fillers: Collection[str] = (),
         tell: Tell | None = None,
-    ) -> PlacedCall:
+    ) -> Call:
         """Let somebody call. `language` and `fillers` are those of a Behaviour, if it is one."""
         sid = call_sid or self._switchboard.new_sid("CA")
         faults = self._switchboard.faults("caller")
@@ -174,25 +144,18 @@ class Carrier:
             language, fillers = person.language, person.fillers
             own_faults = faults.caller_faults(person.number_of_turns)
             person = Caller(person, own_faults, faults.dice("thinks"))
-        report = CallReport(sid, from_, to, language, time.time())
-        self.reports.append(report)
         identity = CallIdentity(self._switchboard.account_sid, sid, from_, to)
-        call = Call(
-            self._switchboard,
-            identity,
-            Listener(report, fillers, tell, say_again),
-            person,
-            self._callbacks(identity, report, faults, self._status_url, ALL),
-            faults,
-            self._fallback,
-        )
-        self._switchboard.calls[sid] = call
+        listener = Listener(identity.new_report(language), fillers, tell, say_again)
+        self.reports.append(listener.report)
+        call = Call(self._switchboard, identity, listener, person, faults, self._fallback)
+        call.send_callbacks_to(self._status_url, ALL)
         call.become("ringing")
-        return PlacedCall(call, self._background.start(call.run(CallStep(self._voice_url))))
+        call.start(call.run(CallStep(self._voice_url)))
+        return call
 
     async def call(
         self,
-        person: Behaviour | Person,
+        person: Behaviour | SimulatedPerson,
         *,
         to: str = NUMBER,
         from_: str = LIFT,
@@ -204,44 +167,22 @@ class Carrier:
         return await placed.ended()
 
     def _ring(self, asked: OutboundRequest) -> OutboundCall:
-        sid = self._switchboard.new_sid("CA")
         faults = self._switchboard.faults("human")
         identity = CallIdentity(
             self._switchboard.account_sid,
-            sid,
+            self._switchboard.new_sid("CA"),
             asked.caller,
             asked.to,
             asked.direction,
             asked.parent_sid,
         )
-        report = CallReport(sid, asked.caller, asked.to, "", time.time())
-        call = OutboundCall(
-            self._switchboard,
-            identity,
-            Listener(report),
-            self.humans.get(asked.to, self.human),
-            self._callbacks(identity, report, faults, asked.status_url, asked.events),
-            faults,
-            asked,
-        )
-        self._switchboard.calls[sid] = call
+        behaviour = self.humans.get(asked.to, self.human)
+        listener = Listener(identity.new_report(""))
+        call = OutboundCall(self._switchboard, identity, listener, behaviour, faults, asked)
+        call.send_callbacks_to(asked.status_url, asked.events)
         self.human_calls.append(call)
-        self._background.start(call.ring())
+        call.start(call.ring())
         return call
-
-    def _callbacks(
-        self,
-        identity: CallIdentity,
-        report: CallReport,
-        faults: CallFaults,
-        url: str | None,
-        events: Collection[str],
-    ) -> StatusCallbacks:
-        switchboard = self._switchboard
-        address = switchboard.address(url)
-        return StatusCallbacks(
-            switchboard.webhooks, switchboard.background, identity, report, faults, address, events
-        )
 
 
 async def load(
@@ -252,7 +193,7 @@ async def load(
     rate_per_s: float,
     to: str = NUMBER,
     from_: str = LIFT,
-    placed: Callable[[PlacedCall], None] = lambda _: None,
+    placed: Callable[[Call], None] = lambda _: None,
 ) -> list[CallReport]:
     """Place `calls` calls at an even rate and wait for the end of all.
 
@@ -261,7 +202,7 @@ async def load(
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
-    ongoing: list[PlacedCall] = []
+    ongoing: list[Call] = []
     for number in range(calls):
         await asyncio.sleep(max(0.0, began + number / rate_per_s - loop.time()))
         call = carrier.place(person(number), to=to, from_=from_)

@@ -14,34 +14,34 @@ from typing import Final, Protocol
 from callflow.lab.carrier.app_network import (
     NOT_XML,
     STOCK_ERROR,
-    Address,
     AddressRefused,
+    AppAddress,
     ApplicationFailed,
     TwimlRefused,
 )
 from callflow.lab.carrier.background_tasks import cancelled
-from callflow.lab.carrier.call_report import Turn
+from callflow.lab.carrier.call_report import SpokenTurn
 from callflow.lab.carrier.gather_verb import gather
 from callflow.lab.carrier.network_faults import CallFaults
-from callflow.lab.carrier.phone_line import Line, Listener
+from callflow.lab.carrier.phone_line import CallerLine, Listener
 from callflow.lab.carrier.relay_verb import relay
-from callflow.lab.carrier.simulated_people import Human, HumanBehaviour
+from callflow.lab.carrier.simulated_people import HumanBehaviour, RungHuman
 from callflow.lab.carrier.switchboard import (
     CallBase,
     CallStep,
-    Conversation,
     OutboundRequest,
     Switchboard,
+    VoiceLink,
     play_tone,
     voice_of,
 )
 from callflow.lab.carrier.twiml_parser import (
     Conference,
     Dial,
+    DialledNumber,
     Document,
     Gather,
     Hangup,
-    Number,
     Pause,
     Redirect,
     Relay,
@@ -49,7 +49,7 @@ from callflow.lab.carrier.twiml_parser import (
     Verb,
     parse,
 )
-from callflow.lab.carrier.webhook_client import CallIdentity, Response, StatusCallbacks
+from callflow.lab.carrier.webhook_client import CallIdentity, Response
 
 XML_TYPES: Final = ("text/xml", "application/xml", "text/html")
 
@@ -59,10 +59,10 @@ HOSTED: Final = "https://handler.twilio.com/twiml/fallback"
 Failure = ApplicationFailed | TwimlRefused | AddressRefused
 
 
-class Person(Protocol):
+class SimulatedPerson(Protocol):
     """The person at the far end."""
 
-    async def live(self, line: Line) -> None:
+    async def live(self, line: CallerLine) -> None:
         """The whole call as they live it; when this returns they hang up."""
 
 
@@ -74,12 +74,11 @@ class Call(CallBase):
         switchboard: Switchboard,
         identity: CallIdentity,
         listener: Listener,
-        person: Person,
-        callbacks: StatusCallbacks,
+        person: SimulatedPerson,
         faults: CallFaults,
         fallback: str | None = None,
     ) -> None:
-        super().__init__(switchboard, identity, listener, callbacks, faults)
+        super().__init__(switchboard, identity, listener, faults)
         self.hung_up = False
         """By a <Hangup>, instead of by the end of a document."""
         self._person = person
@@ -98,7 +97,7 @@ class Call(CallBase):
             await cancelled(living)
 
     async def ask(
-        self, address: Address, fields: Mapping[str, str], turn: Turn | None = None
+        self, address: AppAddress, fields: Mapping[str, str], turn: SpokenTurn | None = None
     ) -> Response:
         """Ask the application. Raises ApplicationFailed. The request outlives an order."""
         answer = await asyncio.shield(self.send(address, fields, turn))
@@ -110,7 +109,7 @@ class Call(CallBase):
         try:
             await self._person.live(self.line)
         finally:
-            self._hang_up()
+            self.hang_up()
 
     async def follow_orders(self, first: CallStep) -> None:
         """Carry out documents and orders until one of them ends the line."""
@@ -238,7 +237,7 @@ UNANSWERED = {"never": "no-answer", "busy": "busy", "refuses": "busy", "fails": 
 class OutboundCall(Call):
     """Rings, and once picked up does what its document says.
 
-    `connected`: a dialled human has heard the whisper and is to be connected; `ended`: the line is
+    `connected`: a dialled human has heard the whisper and is to be connected; `gone`: the line is
     gone.
     """
 
@@ -248,13 +247,12 @@ class OutboundCall(Call):
         identity: CallIdentity,
         listener: Listener,
         behaviour: HumanBehaviour,
-        callbacks: StatusCallbacks,
         faults: CallFaults,
         asked: OutboundRequest,
     ) -> None:
-        super().__init__(switchboard, identity, listener, Human(behaviour), callbacks, faults)
+        super().__init__(switchboard, identity, listener, RungHuman(behaviour), faults)
         self.connected = asyncio.Event()
-        self.ended = asyncio.Event()
+        self.gone = asyncio.Event()
         self.talked_s = 0.0
         self._behaviour = behaviour
         self._request = asked
@@ -271,7 +269,7 @@ class OutboundCall(Call):
             else:
                 await self._close(status)
         finally:
-            self.ended.set()
+            self.gone.set()
 
     def stop(self) -> None:
         """Hang up, or let it ring no more. Twice is once."""
@@ -335,7 +333,9 @@ async def dial(call: CallBase, verb: Dial, base: str | None) -> dict[str, str]:
     return await _dial_number(call, verb, verb.to, base)
 
 
-async def _dial_number(call: CallBase, verb: Dial, to: Number, base: str | None) -> dict[str, str]:
+async def _dial_number(
+    call: CallBase, verb: Dial, to: DialledNumber, base: str | None
+) -> dict[str, str]:
     called = call.switchboard.dial(
         OutboundRequest(
             to=to.number,
@@ -351,7 +351,7 @@ async def _dial_number(call: CallBase, verb: Dial, to: Number, base: str | None)
     )
     assert isinstance(called, OutboundCall)
     connected = asyncio.create_task(called.connected.wait())
-    ended = asyncio.create_task(called.ended.wait())
+    ended = asyncio.create_task(called.gone.wait())
     try:
         with play_tone(call.listener, "ring"):
             await asyncio.wait({connected, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -365,13 +365,13 @@ async def _dial_number(call: CallBase, verb: Dial, to: Number, base: str | None)
 
 async def _bridge(call: CallBase, called: OutboundCall) -> None:
     here, there = (
-        Conversation(call.line, voice_of(call)),
-        Conversation(called.line, voice_of(called)),
+        VoiceLink(call.line, voice_of(call)),
+        VoiceLink(called.line, voice_of(called)),
     )
     here.begin()
     there.begin()
     try:
-        await called.ended.wait()
+        await called.gone.wait()
     finally:
         here.end()
         there.end()

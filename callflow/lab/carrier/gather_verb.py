@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from callflow.lab.carrier.background_tasks import cancelled
-from callflow.lab.carrier.call_report import Turn
+from callflow.lab.carrier.call_report import SpokenTurn
 from callflow.lab.carrier.phone_line import speech_seconds
 from callflow.lab.carrier.switchboard import CallBase
 from callflow.lab.carrier.twiml_parser import Gather, Say
@@ -16,7 +16,7 @@ from callflow.lab.carrier.twiml_parser import Gather, Say
 UNSURE: Final = 0.2
 """Share of speech results without `Confidence`: Twilio leaves it out at times."""
 
-Result = tuple[dict[str, str], Turn | None]
+Result = tuple[dict[str, str], SpokenTurn | None]
 
 
 async def gather(call: CallBase, verb: Gather) -> Result | None:
@@ -45,8 +45,8 @@ class _GatherSession:
         self._noticed = asyncio.Event()
         """Somebody speaks or presses keys."""
         self._finished = asyncio.Event()
-        self._words: Turn | None = None
-        self._keys: Turn | None = None
+        self._words: SpokenTurn | None = None
+        self._keys: SpokenTurn | None = None
         self._digits = ""
         self._finished_on = ""
         self._last_key = 0.0
@@ -69,13 +69,13 @@ class _GatherSession:
         length_s = sum(speech_seconds(text, self._call.switchboard.speed) for text in words)
         return lambda share: self._began + share * length_s
 
-    async def speech_begins(self, turn: Turn) -> None:
+    async def speech_begins(self, turn: SpokenTurn) -> None:
         """The prompt is cut off and no time runs out any more."""
         if self._verb.speech:
             turn.interrupted = not self._prompted
             self._notice()
 
-    async def speech_ends(self, turn: Turn) -> bool:
+    async def speech_ends(self, turn: SpokenTurn) -> bool:
         """Speech that is not wanted is not recognised, and the caller cannot tell."""
         if self._call.line.receiver is not self:
             return False
@@ -84,7 +84,7 @@ class _GatherSession:
             self._finished.set()
         return True
 
-    async def key(self, turn: Turn) -> bool:
+    async def key(self, turn: SpokenTurn) -> bool:
         """Enough keys, or the finishing one, end it."""
         if not self._verb.keys or self._call.line.receiver is not self:
             return False
@@ -153,7 +153,7 @@ class _GatherSession:
             return {"Digits": self._digits, "FinishedOnKey": self._finished_on}, self._keys
         return ({}, self._silent_turn()) if self._verb.empty_too else None
 
-    def _silent_turn(self) -> Turn | None:
+    def _silent_turn(self) -> SpokenTurn | None:
         """The turn in which the caller is saying nothing, if they meant to."""
         turns = self._call.report.turns
         silent = turns and turns[-1].said == "" and turns[-1].ended_s == 0

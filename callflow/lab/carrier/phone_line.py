@@ -1,9 +1,8 @@
 """The telephone in a person's hand: what they hear, and how they speak, press keys and hang up.
 
 `Listener` keeps the account of silence: words and tones close one, their end opens one, and
-`relieve` says that nobody is expected to speak. Whatever takes in speech at the other end (a
-Gather, a relay session) attaches itself to the `Line`; between two of them nobody hears what is
-said, as on a real line.
+`relieve` says that nobody is expected to speak. What takes in speech at the other end (a Gather, a
+relay session) attaches itself to the `CallerLine`; between two of them nobody hears what is said.
 """
 
 from __future__ import annotations
@@ -15,7 +14,14 @@ from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Final, Protocol
 
-from callflow.lab.carrier.call_report import CallReport, Cause, Heard, Kind, Silence, Turn
+from callflow.lab.carrier.call_report import (
+    CallReport,
+    Cause,
+    HeardSound,
+    Kind,
+    Silence,
+    SpokenTurn,
+)
 
 LETTERS_PER_S: Final = 15.0
 CHARACTERS_PER_S: Final = 5.0
@@ -112,17 +118,17 @@ class Listener:
         self.report.silences.append(silence)
         self.tell("silence", length_s=round(length, 3), cause=cause)
 
-    def begin(self, text: str, kind: Kind, at: float | None = None) -> Heard:
+    def begin(self, text: str, kind: Kind, at: float | None = None) -> HeardSound:
         """Something is heard from now on, or from `at`, when what is being said will have ended."""
         self.relieve()
         begins = time.monotonic() if at is None else at
-        heard = Heard(begins - self.began, text, kind, filler=self.is_filler(text))
+        heard = HeardSound(begins - self.began, text, kind, filler=self.is_filler(text))
         turns = self.report.turns
         (turns[-1].heard if turns else self.report.greeting).append(heard)
         self.tell("heard", kind=kind, text=text, filler=heard.filler)
         return heard
 
-    def finish(self, heard: Heard, text: str | None = None, at: float | None = None) -> None:
+    def finish(self, heard: HeardSound, text: str | None = None, at: float | None = None) -> None:
         """It is over. `text`: the part that was heard, if it was cut off."""
         ended = time.monotonic() if at is None else at
         heard.until_s = ended - self.began
@@ -130,7 +136,7 @@ class Listener:
             heard.text, heard.cut = text, True
             self.tell("cut", text=text)
 
-    def unhear(self, heard: Heard) -> None:
+    def unhear(self, heard: HeardSound) -> None:
         """It was to be said, and then was not."""
         for one in (self.report.greeting, *(turn.heard for turn in self.report.turns[-2:])):
             if heard in one:
@@ -189,13 +195,13 @@ class SpeechReceiver(Protocol):
     def patient(self) -> bool:
         """True for one that never asks again by itself when it hears nothing."""
 
-    async def speech_begins(self, turn: Turn) -> None:
+    async def speech_begins(self, turn: SpokenTurn) -> None:
         """The person has begun to speak: the agent falls silent."""
 
-    async def speech_ends(self, turn: Turn) -> bool:
+    async def speech_ends(self, turn: SpokenTurn) -> bool:
         """They have finished; False when what they said was not heard."""
 
-    async def key(self, turn: Turn) -> bool:
+    async def key(self, turn: SpokenTurn) -> bool:
         """They have pressed a key; False when it was not noticed."""
 
     def hold(self) -> None:
@@ -205,7 +211,7 @@ class SpeechReceiver(Protocol):
         """They let the others know that they will not say anything."""
 
 
-class Line:
+class CallerLine:
     """One end of a call, as its person sees it."""
 
     def __init__(self, listener: Listener, speed: float, hang_up: Callable[[], None]) -> None:
@@ -295,7 +301,7 @@ class Line:
                         return Floor.MINE
             await self._next_change(wait_s)
 
-    async def say(self, text: str, *, repeated: bool = False) -> Turn:
+    async def say(self, text: str, *, repeated: bool = False) -> SpokenTurn:
         """Say `text`; again, if nobody listened any more at its end. Returns the last try; without
         effect when the call is over or a human has come."""
         while True:
@@ -326,7 +332,7 @@ class Line:
             self.listener.relieve()
             await self.receiver.speech_begins(self._turn("", repeated=False))
 
-    async def press(self, digit: str) -> Turn:
+    async def press(self, digit: str) -> SpokenTurn:
         """Press one key; not again when nobody noticed: one cannot tell."""
         turn = self._turn(digit, repeated=False)
         receiver = await self._heard_by()
@@ -337,7 +343,7 @@ class Line:
             await receiver.key(turn)
         return turn
 
-    async def stay_silent(self, *, at_once: bool = False) -> Turn:
+    async def stay_silent(self, *, at_once: bool = False) -> SpokenTurn:
         """Say nothing until the line stops listening; `at_once`: make it stop."""
         turn = self._turn("", repeated=False)
         receiver = self.receiver
@@ -357,7 +363,7 @@ class Line:
         """Put the receiver down. Twice is once."""
         self._hang_up()
 
-    def report_said(self, turn: Turn) -> None:
+    def report_said(self, turn: SpokenTurn) -> None:
         """The turn has begun: from here on what is heard belongs to it."""
         turn.began_s = self._now()
         self.listener.settle_turn()
@@ -365,8 +371,8 @@ class Line:
         self.listener.report.turns.append(turn)
         self.listener.tell("said", turn=turn.number, text=turn.said, repeated=turn.repeated)
 
-    def _turn(self, said: str, repeated: bool) -> Turn:
-        return Turn(len(self.listener.report.turns) + 1, said, self._now(), repeated=repeated)
+    def _turn(self, said: str, repeated: bool) -> SpokenTurn:
+        return SpokenTurn(len(self.listener.report.turns) + 1, said, self._now(), repeated=repeated)
 
     def _now(self) -> float:
         return time.monotonic() - self.listener.began

@@ -18,9 +18,9 @@ from typing import Any, Final
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from callflow.lab.carrier.app_network import SOCKET_LOST, Address
-from callflow.lab.carrier.call_report import Heard, Turn
-from callflow.lab.carrier.phone_line import Line, speech_seconds, split_sentences, spoken_part
+from callflow.lab.carrier.app_network import SOCKET_LOST, AppAddress
+from callflow.lab.carrier.call_report import HeardSound, SpokenTurn
+from callflow.lab.carrier.phone_line import CallerLine, speech_seconds, split_sentences, spoken_part
 from callflow.lab.carrier.switchboard import CallBase
 from callflow.lab.carrier.twiml_parser import Relay
 
@@ -29,7 +29,7 @@ from callflow.lab.carrier.twiml_parser import Relay
 class _SpokenMessage:
     """Tokens up to the last one. Times are monotonic, s."""
 
-    heard: Heard
+    heard: HeardSound
     begins: float
     interruptible: bool
     preemptible: bool
@@ -48,7 +48,7 @@ class _SpokenMessage:
 class Speaker:
     """Speaks on one line."""
 
-    def __init__(self, line: Line, played: Callable[[str], None] | None = None) -> None:
+    def __init__(self, line: CallerLine, played: Callable[[str], None] | None = None) -> None:
         """`played` is told each sentence once it has been said."""
         self._line = line
         self._played = played
@@ -229,7 +229,7 @@ class RelaySession:
         self._language = verb.language
         self._malformed = 0
         self._handoff: str | None = None
-        self._unsure: Turn | None = None
+        self._unsure: SpokenTurn | None = None
         self._sent_at = 0.0
         self._confirming: asyncio.TimerHandle | None = None
 
@@ -256,7 +256,7 @@ class RelaySession:
             fields |= {"ErrorCode": str(SOCKET_LOST), "ErrorMessage": error}
         return fields
 
-    async def run(self, address: Address) -> dict[str, str]:
+    async def run(self, address: AppAddress) -> dict[str, str]:
         """Conversation until the socket ends; the fields for the action."""
         try:
             self._socket = await self._connect(address)
@@ -277,7 +277,7 @@ class RelaySession:
             # A frozen peer does not take part in the closing; the call does not wait for it.
             self._call.switchboard.background.start(self._socket.close())
 
-    async def speech_begins(self, turn: Turn) -> None:
+    async def speech_begins(self, turn: SpokenTurn) -> None:
         """A first guess at the words; and if the agent was speaking, how far it came."""
         heard = self._speaker.cut()
         await self._send(self._prompt(turn.said[: len(turn.said) // 2], last=False))
@@ -292,12 +292,12 @@ class RelaySession:
                 }
             )
 
-    async def speech_ends(self, turn: Turn) -> bool:
+    async def speech_ends(self, turn: SpokenTurn) -> bool:
         """The words as they were recognised."""
         await asyncio.sleep(self._call.switchboard.endpoint_s)
         return await self._deliver(turn, self._prompt(turn.said, last=True))
 
-    async def key(self, turn: Turn) -> bool:
+    async def key(self, turn: SpokenTurn) -> bool:
         """A key, where the session wants keys."""
         if not self._verb.keys:
             return False
@@ -309,7 +309,7 @@ class RelaySession:
     def silence(self) -> None:
         """Nothing is sent for that."""
 
-    async def _connect(self, address: Address) -> ClientConnection:
+    async def _connect(self, address: AppAddress) -> ClientConnection:
         network = self._call.switchboard.network
         target = network.target()
         return await connect(
@@ -317,7 +317,7 @@ class RelaySession:
             host=target.host,
             port=target.port,
             additional_headers={
-                "X-Twilio-Signature": self._call.switchboard.signer.sign(address.url, {}),
+                "X-Twilio-Signature": self._call.switchboard.webhooks.sign(address.url, {}),
                 "X-Forwarded-Proto": network.scheme,
             },
             user_agent_header="TwilioProxy/1.1",
@@ -396,7 +396,7 @@ class RelaySession:
         self._call.report.failures.append(f"{self._verb.url}: a malformed frame")
         await self._send({"type": "error", "description": f"Invalid message received: {shown}"})
 
-    async def _deliver(self, turn: Turn, frame: dict[str, Any]) -> bool:
+    async def _deliver(self, turn: SpokenTurn, frame: dict[str, Any]) -> bool:
         self._sent_at = time.monotonic()
         if self._line.receiver is not self or not await self._send(frame):
             return False

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from callflow.call.language_tag import primary_language
 from callflow.lab.carrier.background_tasks import cancelled
 from callflow.lab.carrier.network_faults import CallerFaults
-from callflow.lab.carrier.phone_line import Floor, Line
+from callflow.lab.carrier.phone_line import CallerLine, Floor
 
 LINES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     "en": (
@@ -127,7 +127,7 @@ class Caller:
         self._patience_s = behaviour.patience_s or caller_faults.patience_s
         self._longest_s = behaviour.hang_up_after_s or longest_s
 
-    async def live(self, line: Line) -> None:
+    async def live(self, line: CallerLine) -> None:
         """Until they hang up, or the other side does."""
         work: list[Coroutine[Any, Any, None]] = [self._talk(line), asyncio.sleep(self._longest_s)]
         if self._patience_s is not None:
@@ -141,7 +141,7 @@ class Caller:
             if not task.cancelled():
                 task.result()
 
-    async def _talk(self, line: Line) -> None:
+    async def _talk(self, line: CallerLine) -> None:
         number = repeats = 0
         said = ""
         while True:
@@ -167,7 +167,7 @@ class Caller:
                 await line.until(lambda: line.over, self._hang_up_in[1])
                 return
 
-    async def _wait(self, line: Line, turn: int) -> Floor:
+    async def _wait(self, line: CallerLine, turn: int) -> Floor:
         return await line.floor(
             interrupt_at=self._interrupts.get(turn),
             unheard_after_s=self._behaviour.repeats_after_s,
@@ -178,7 +178,7 @@ class Caller:
         if floor is Floor.MINE and turn not in self._interrupts:
             await asyncio.sleep(self._dice.uniform(*self._behaviour.think_s))
 
-    async def _speak(self, line: Line, said: str, *, repeated: bool) -> None:
+    async def _speak(self, line: CallerLine, said: str, *, repeated: bool) -> None:
         if said in KEYS:
             await line.press(said)
         elif said == "":
@@ -186,18 +186,18 @@ class Caller:
         else:
             await line.say(said, repeated=repeated)
 
-    async def _talk_with_human(self, line: Line) -> None:
+    async def _talk_with_human(self, line: CallerLine) -> None:
         """Stay with them; afterwards the agent is to speak again."""
         await line.until(lambda: line.over or not line.with_human, self._behaviour.with_human_s)
         if line.with_human:
             line.hang_up()
 
-    def _asked_again(self, line: Line) -> bool:
+    def _asked_again(self, line: CallerLine) -> bool:
         turns = line.listener.report.turns
         last = turns[-1].heard[-1] if turns and turns[-1].heard else None
         return last is not None and line.listener.asks_again(last.text)
 
-    async def _lose_patience(self, line: Line, patience_s: float) -> None:
+    async def _lose_patience(self, line: CallerLine, patience_s: float) -> None:
         while not line.over:
             since = line.listener.silent_since
             if since is None:
@@ -233,13 +233,13 @@ class HumanBehaviour:
     """From picking up, whatever happens; None: not on their own account."""
 
 
-class Human:
+class RungHuman:
     """A person, or a machine, who has picked up."""
 
     def __init__(self, behaviour: HumanBehaviour) -> None:
         self._behaviour = behaviour
 
-    async def live(self, line: Line) -> None:
+    async def live(self, line: CallerLine) -> None:
         """Hear the whisper, press the key, talk with the caller, hang up."""
         try:
             async with asyncio.timeout(self._behaviour.hangs_up_after_s):
@@ -247,7 +247,7 @@ class Human:
         except TimeoutError:
             """They have had enough: returning is hanging up."""
 
-    async def _live(self, line: Line) -> None:
+    async def _live(self, line: CallerLine) -> None:
         floor = await line.floor()
         if floor is Floor.MINE and self._behaviour.presses is not None:
             await asyncio.sleep(self._behaviour.thinks_s)
@@ -303,7 +303,7 @@ class Typist:
 
     def __init__(self, lines: asyncio.Queue[str | None]) -> None:
         self._lines = lines
-        self._line: Line | None = None
+        self._line: CallerLine | None = None
         self._interrupted = asyncio.Event()
 
     def interrupt(self) -> bool:
@@ -314,7 +314,7 @@ class Typist:
         self._interrupted.set()
         return True
 
-    async def live(self, line: Line) -> None:
+    async def live(self, line: CallerLine) -> None:
         """Until the input ends, or the call."""
         self._line = line
         while True:
@@ -334,7 +334,7 @@ class Typist:
             else:
                 await line.stay_silent(at_once=True)
 
-    async def _turn(self, line: Line) -> Floor:
+    async def _turn(self, line: CallerLine) -> Floor:
         """Wait for one's turn, or take it."""
         self._interrupted.clear()
         waiting = asyncio.create_task(line.floor())
@@ -348,7 +348,7 @@ class Typist:
         finally:
             await cancelled(waiting, interrupting)
 
-    async def _next(self, line: Line) -> str | None:
+    async def _next(self, line: CallerLine) -> str | None:
         """The next line typed, unless the call ends or a human comes before."""
         receiver = line.receiver
         if receiver is not None:

@@ -7,20 +7,20 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
-from callflow.lab.carrier.app_network import Address, ApplicationFailed, Network
+from callflow.lab.carrier.app_network import AppAddress, ApplicationFailed, Network
 from callflow.lab.carrier.background_tasks import Background
-from callflow.lab.carrier.call_report import EndedBy, Heard, Kind, Turn
+from callflow.lab.carrier.call_report import CallReport, EndedBy, HeardSound, Kind, SpokenTurn
 from callflow.lab.carrier.network_faults import CallFaults, FaultDice
-from callflow.lab.carrier.phone_line import Line, Listener, speech_seconds, spoken_part
+from callflow.lab.carrier.phone_line import CallerLine, Listener, speech_seconds, spoken_part
 from callflow.lab.carrier.twiml_parser import Conference, Document
 from callflow.lab.carrier.webhook_client import (
     CallIdentity,
     Response,
-    Signer,
     StatusCallbacks,
     Webhooks,
 )
@@ -54,14 +54,13 @@ class Switchboard:
     account_sid: str
     network: Network
     webhooks: Webhooks
-    signer: Signer
     background: Background
     fault_dice: FaultDice
-    conferences: ConferenceRooms
     speed: float
     endpoint_s: float
     dial: Callable[[OutboundRequest], CallBase]
     calls: dict[str, CallBase] = field(default_factory=dict)
+    conferences: ConferenceRooms = field(default_factory=lambda: ConferenceRooms())
     _lines: Counter[str] = field(default_factory=Counter)
 
     @staticmethod
@@ -74,7 +73,7 @@ class Switchboard:
         self._lines[kind] += 1
         return CallFaults(self.fault_dice, f"{kind} {self._lines[kind]}")
 
-    def address(self, url: str | None, base: str | None = None) -> Address | None:
+    def address(self, url: str | None, base: str | None = None) -> AppAddress | None:
         """Where `url` leads; None for None. Raises AddressRefused."""
         return None if url is None else self.network.address(url, base)
 
@@ -88,7 +87,7 @@ class CallStep:
     url: str = ""
     base: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
-    turn: Turn | None = None
+    turn: SpokenTurn | None = None
     document: Document | None = None
     fallback: bool = False
 
@@ -101,7 +100,6 @@ class CallBase:
         switchboard: Switchboard,
         identity: CallIdentity,
         listener: Listener,
-        callbacks: StatusCallbacks,
         faults: CallFaults,
     ) -> None:
         self.switchboard = switchboard
@@ -109,11 +107,40 @@ class CallBase:
         self.listener = listener
         self.report = listener.report
         self.faults = faults
-        self.line = Line(listener, switchboard.speed, self._hang_up)
+        self.line = CallerLine(listener, switchboard.speed, self.hang_up)
         self.status = "queued"
-        self._callbacks = callbacks
         self._orders: asyncio.Queue[CallStep | None] = asyncio.Queue()
         self._asked: set[asyncio.Task[Response | ApplicationFailed]] = set()
+        self._running: asyncio.Future[None] | None = None
+        self.send_callbacks_to(None)
+        switchboard.calls[identity.call_sid] = self
+
+    @property
+    def call_sid(self) -> str:
+        """Its CallSid."""
+        return self.identity.call_sid
+
+    def send_callbacks_to(self, url: str | None, events: Collection[str] = ()) -> None:
+        """Tell of these events there, from the first one on."""
+        self._callbacks = StatusCallbacks(
+            self.switchboard.webhooks,
+            self.switchboard.background,
+            self.identity,
+            self.report,
+            self.faults,
+            self.switchboard.address(url),
+            events,
+        )
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let the call go on by itself."""
+        self._running = self.switchboard.background.start(work)
+
+    async def ended(self) -> CallReport:
+        """The report, once the call is over and every webhook about it is answered."""
+        if self._running is not None:
+            await asyncio.shield(self._running)
+        return self.report
 
     def become(self, status: str) -> None:
         """Change the status and tell the application. A status that stands is not told again."""
@@ -133,7 +160,7 @@ class CallBase:
         self.order(None)
 
     def send(
-        self, address: Address, fields: Mapping[str, str], turn: Turn | None = None
+        self, address: AppAddress, fields: Mapping[str, str], turn: SpokenTurn | None = None
     ) -> asyncio.Task[Response | ApplicationFailed]:
         """Send a webhook whose answer need not be waited for; the report waits for it."""
         form = self.identity.form(self.status) | dict(fields)
@@ -156,7 +183,7 @@ class CallBase:
         self.listener.owe("next")
 
     async def _ask(
-        self, address: Address, form: Mapping[str, str], turn: Turn | None
+        self, address: AppAddress, form: Mapping[str, str], turn: SpokenTurn | None
     ) -> Response | ApplicationFailed:
         fault = self.faults.next(address.path, form["CallStatus"])
         try:
@@ -167,20 +194,20 @@ class CallBase:
             turn.accepted = True
         return response
 
-    def _hang_up(self) -> None:
-        """The person hangs up."""
+    def hang_up(self) -> None:
+        """The person hangs up. Twice is once."""
         if not self.line.over:
             self.line.closed()
             self.order(None, "caller")
 
 
-class Conversation:
+class VoiceLink:
     """What one line hears of another person: begins and ends with their being there."""
 
-    def __init__(self, line: Line, kind: Kind) -> None:
+    def __init__(self, line: CallerLine, kind: Kind) -> None:
         self._line = line
         self._kind = kind
-        self._heard: Heard | None = None
+        self._heard: HeardSound | None = None
 
     def begin(self) -> None:
         """They hear each other. Twice is once."""
@@ -220,8 +247,8 @@ def play_tone(listener: Listener, kind: Kind) -> Iterator[None]:
 class _ConferenceMember:
     call: CallBase
     noun: Conference
-    talk: Conversation
-    alone: Heard | None = None
+    talk: VoiceLink
+    alone: HeardSound | None = None
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -236,7 +263,7 @@ class ConferenceRooms:
 
         Returns the fields for the action of the <Dial>.
         """
-        member = _ConferenceMember(call, noun, Conversation(call.line, voice_of(call)))
+        member = _ConferenceMember(call, noun, VoiceLink(call.line, voice_of(call)))
         room = self._rooms.setdefault(noun.name, [])
         room.append(member)
         self._listen(room)

@@ -59,7 +59,7 @@ class Hangup:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class DialledNumber:
     """A telephone number to be connected; `whisper` is the document that they hear before."""
 
     number: str
@@ -80,7 +80,7 @@ class Conference:
 class Dial:
     """Connect this line with `to`; `action` is asked afterwards."""
 
-    to: Number | Conference
+    to: DialledNumber | Conference
     action: str | None
     timeout_s: float
     caller_id: str | None
@@ -246,7 +246,7 @@ def _dial(element: ElementTree.Element) -> Dial:
     if len(nouns) > 1:
         raise TwimlRefused("<Dial> with more than one noun is not simulated")
     dial = Dial(
-        to=_noun(nouns[0]) if nouns else Number((element.text or "").strip()),
+        to=_noun(nouns[0]) if nouns else DialledNumber((element.text or "").strip()),
         action=attributes.maybe("action"),
         timeout_s=attributes.number("timeout", 30),
         caller_id=attributes.maybe("callerId"),
@@ -255,13 +255,13 @@ def _dial(element: ElementTree.Element) -> Dial:
     return dial
 
 
-def _noun(element: ElementTree.Element) -> Number | Conference:
+def _noun(element: ElementTree.Element) -> DialledNumber | Conference:
     attributes = _Attributes(element)
     text = (element.text or "").strip()
-    noun: Number | Conference
+    noun: DialledNumber | Conference
     match element.tag:
         case "Number":
-            noun = Number(text, attributes.maybe("url"))
+            noun = DialledNumber(text, attributes.maybe("url"))
             attributes.end()
         case "Conference":
             noun = Conference(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -24,7 +24,13 @@ import h11
 from twilio.request_validator import RequestValidator
 
 from callflow.errors import CallflowError
-from callflow.lab.carrier.app_network import NO_ANSWER, Address, ApplicationFailed, Network, Target
+from callflow.lab.carrier.app_network import (
+    NO_ANSWER,
+    AppAddress,
+    ApplicationFailed,
+    Network,
+    Target,
+)
 from callflow.lab.carrier.background_tasks import Background
 from callflow.lab.carrier.call_report import CallReport
 from callflow.lab.carrier.network_faults import CallFaults, RequestFault
@@ -34,8 +40,6 @@ KEPT_S: Final = 2.0
 meets the closing would fail for a reason that no carrier has."""
 
 _CHUNK: Final = 65_536
-
-Headers = Sequence[tuple[str, str]]
 
 
 class NotConnected(CallflowError):
@@ -52,6 +56,15 @@ class Response:
 
     status: int
     content_type: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookRequest:
+    """What is sent, as often as it has to be."""
+
+    address: AppAddress
+    headers: tuple[tuple[str, str], ...]
     body: bytes
 
 
@@ -115,29 +128,23 @@ class HttpClient:
         self._idle.clear()
 
     async def post(
-        self,
-        target: Target,
-        path: str,
-        headers: Headers,
-        body: bytes,
-        *,
-        connect_s: float,
-        read_s: float,
+        self, target: Target, request: WebhookRequest, *extra: tuple[str, str]
     ) -> Response:
-        """The answer. `read_s` is the longest pause between two pieces of it.
+        """The answer; `read_s` of its patience is the longest pause between two pieces of it.
 
         Raises NotConnected and NoResponse; never sends twice.
         """
-        connection = await self._connection(target, connect_s)
+        patience = request.address.patience
+        connection = await self._connection(target, patience.connect_s)
         kept = False
         try:
-            length = ("Content-Length", str(len(body)))
-            head = h11.Request(method="POST", target=path, headers=[*headers, length])
-            response = await connection.ask(head, body, read_s)
+            headers = [*request.headers, ("Content-Length", str(len(request.body))), *extra]
+            head = h11.Request(method="POST", target=request.address.path, headers=headers)
+            response = await connection.ask(head, request.body, patience.read_s)
             kept = connection.reusable()
             return response
         except TimeoutError as error:
-            raise NoResponse(f"no answer within {read_s:g} s") from error
+            raise NoResponse(f"no answer within {patience.read_s:g} s") from error
         except (OSError, h11.RemoteProtocolError) as error:
             raise NoResponse(f"the connection broke: {error or type(error).__name__}") from error
         finally:
@@ -166,96 +173,72 @@ class HttpClient:
 
 
 def _content_type(response: h11.Response) -> str:
-    for name, value in response.headers:
-        if name == b"content-type":
-            return value.decode("latin-1")
-    return ""
+    found = (value for name, value in response.headers if name == b"content-type")
+    return next(found, b"").decode("latin-1")
 
 
-FORM: Final = "application/x-www-form-urlencoded; charset=UTF-8"
+class Webhooks:
+    """Sends the webhooks of all calls, signed as the account whose token this is."""
 
-
-class Signer:
-    """Signs as the account whose token this is."""
-
-    def __init__(self, auth_token: str) -> None:
+    def __init__(
+        self, network: Network, client: HttpClient, auth_token: str, background: Background
+    ) -> None:
+        self._network = network
+        self._client = client
         self._validator = RequestValidator(auth_token)
+        self._background = background
 
     def sign(self, url: str, fields: Mapping[str, str]) -> str:
         """The value of `X-Twilio-Signature`."""
         return str(self._validator.compute_signature(url, fields))
 
-
-@dataclass(frozen=True, slots=True)
-class _SignedRequest:
-    address: Address
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-
-
-class Webhooks:
-    """Sends the webhooks of all lines."""
-
-    def __init__(
-        self,
-        network: Network,
-        client: HttpClient,
-        signer: Signer,
-        background: Background,
-    ) -> None:
-        self._network = network
-        self._client = client
-        self._signer = signer
-        self._background = background
-
     async def ask(
-        self, address: Address, fields: Mapping[str, str], fault: RequestFault, report: CallReport
+        self,
+        address: AppAddress,
+        fields: Mapping[str, str],
+        fault: RequestFault,
+        report: CallReport,
     ) -> Response:
         """The application's answer, 2xx. Attempts and delays are counted in `report`.
 
         Raises ApplicationFailed when there is none after all retries.
         """
-        request = self._request(address, fields)
+        headers = (
+            ("Host", self._network.host),
+            ("X-Forwarded-Proto", self._network.scheme),
+            ("User-Agent", "TwilioProxy/1.1"),
+            ("Accept", "*/*"),
+            ("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8"),
+            ("X-Twilio-Signature", self.sign(address.url, fields)),
+        )
+        request = WebhookRequest(address, headers, urlencode(fields).encode())
         report.requests += 1
-        await _disturb(fault.delay_s, report)
+        report.mischief_s += fault.delay_s
+        await asyncio.sleep(fault.delay_s)
         if fault.repeat_after_s is not None:
             self._background.start(self._repeat(request, fault.repeat_after_s))
-        patience = address.patience
+        total_s = address.patience.total_s
         try:
-            async with asyncio.timeout(patience.total_s):
-                return await self._attempts(request, fault, report)
+            async with asyncio.timeout(total_s):
+                return await self._attempt(request, fault, report)
         except TimeoutError as error:
-            reason = f"no answer within {patience.total_s:g} s"
+            reason = f"no answer within {total_s:g} s"
             raise ApplicationFailed(NO_ANSWER, address.url, reason) from error
 
-    async def notify(
-        self, address: Address, fields: Mapping[str, str], fault: RequestFault
-    ) -> None:
-        """Send a status callback, whose answer nobody reads. Raises ApplicationFailed."""
-        request = self._request(address, fields)
-        await _disturb(fault.delay_s, None)
-        if fault.repeat_after_s is not None:
-            self._background.start(self._repeat(request, fault.repeat_after_s))
-        try:
-            async with asyncio.timeout(address.patience.total_s):
-                await self._attempts(request, fault, None)
-        except TimeoutError as error:
-            raise ApplicationFailed(NO_ANSWER, address.url, "no answer in time") from error
-
-    async def _attempts(
-        self, request: _SignedRequest, fault: RequestFault, report: CallReport | None
+    async def _attempt(
+        self, request: WebhookRequest, fault: RequestFault, report: CallReport
     ) -> Response:
         patience = request.address.patience
         target: Target | None = None
         reason = ""
         for attempt in range(patience.retries + 1):
             target = self._network.target(other_than=target)
-            if attempt and report is not None:
-                report.retries += 1
+            token = [("I-Twilio-Idempotency-Token", str(uuid4()))] if attempt else []
+            report.retries += attempt > 0
             try:
                 if attempt == 0 and fault.lost is not None:
                     await self._lose(request, target, fault, report)
-                response = await self._send(request, target, retry=attempt > 0)
+                response = await self._client.post(target, request, *token)
             except NotConnected as error:
                 kind, reason = "ct", str(error)
             except NoResponse as error:
@@ -268,61 +251,26 @@ class Webhooks:
                 break
         raise ApplicationFailed(NO_ANSWER, request.address.url, reason)
 
-    async def _send(self, request: _SignedRequest, target: Target, *, retry: bool) -> Response:
-        token = (("I-Twilio-Idempotency-Token", str(uuid4())),) if retry else ()
-        patience = request.address.patience
-        return await self._client.post(
-            target,
-            request.address.path,
-            (*request.headers, *token),
-            request.body,
-            connect_s=patience.connect_s,
-            read_s=patience.read_s,
-        )
-
     async def _lose(
-        self,
-        request: _SignedRequest,
-        target: Target,
-        fault: RequestFault,
-        report: CallReport | None,
+        self, request: WebhookRequest, target: Target, fault: RequestFault, report: CallReport
     ) -> None:
         """An attempt that comes to nothing: raises what its sender sees of it."""
         began = time.monotonic()
         try:
             if fault.lost == "answer":
-                await self._send(request, target, retry=False)
+                await self._client.post(target, request)
                 raise NoResponse("the answer was lost, on purpose")
             await asyncio.sleep(request.address.patience.connect_s)
             raise NotConnected("the request was lost, on purpose")
         finally:
-            if report is not None:
-                report.mischief_s += time.monotonic() - began
+            report.mischief_s += time.monotonic() - began
 
-    async def _repeat(self, request: _SignedRequest, after_s: float) -> None:
+    async def _repeat(self, request: WebhookRequest, after_s: float) -> None:
         await asyncio.sleep(after_s)
         try:
-            await self._send(request, self._network.target(), retry=False)
+            await self._client.post(self._network.target(), request)
         except (NotConnected, NoResponse):
             """Nobody looks at the answer of a repeat, so nobody misses it."""
-
-    def _request(self, address: Address, fields: Mapping[str, str]) -> _SignedRequest:
-        headers = (
-            ("Host", self._network.host),
-            ("X-Forwarded-Proto", self._network.scheme),
-            ("User-Agent", "TwilioProxy/1.1"),
-            ("Accept", "*/*"),
-            ("Content-Type", FORM),
-            ("X-Twilio-Signature", self._signer.sign(address.url, fields)),
-        )
-        return _SignedRequest(address, headers, urlencode(fields).encode())
-
-
-async def _disturb(delay_s: float, report: CallReport | None) -> None:
-    if delay_s:
-        if report is not None:
-            report.mischief_s += delay_s
-        await asyncio.sleep(delay_s)
 
 
 _COUNTRIES: Final = {"+1": "US", "+34": "ES", "+44": "GB", "+49": "DE", "+86": "CN"}
@@ -339,6 +287,10 @@ class CallIdentity:
     called: str
     direction: str = "inbound"
     parent_sid: str | None = None
+
+    def new_report(self, language: str) -> CallReport:
+        """An empty report of a call that begins now."""
+        return CallReport(self.call_sid, self.caller, self.called, language, time.time())
 
     def form(self, status: str) -> dict[str, str]:
         """The fields of a webhook now, CallStatus being `status`."""
@@ -378,46 +330,37 @@ ALL: Final = ("initiated", "ringing", "answered", "completed")
 _Callback = tuple[dict[str, str], RequestFault]
 
 
+@dataclass(slots=True)
 class StatusCallbacks:
-    """Tells `address` of the chosen `events`."""
+    """Tells `address` of the chosen `events`. A failure is written into `report`."""
 
-    def __init__(
-        self,
-        webhooks: Webhooks,
-        background: Background,
-        identity: CallIdentity,
-        report: CallReport,
-        faults: CallFaults,
-        address: Address | None,
-        events: Collection[str] = ALL,
-    ) -> None:
-        self._webhooks = webhooks
-        self._background = background
-        self._identity = identity
-        self._report = report
-        self._faults = faults
-        self._address = address
-        self._events = frozenset(events)
-        self._number = 0
-        self._queue: asyncio.Queue[_Callback | None] = asyncio.Queue()
-        self._sending: asyncio.Task[None] | None = None
-        self._picked_up_at: float | None = None
+    webhooks: Webhooks
+    background: Background
+    identity: CallIdentity
+    report: CallReport
+    faults: CallFaults
+    address: AppAddress | None
+    events: Collection[str] = ALL
+    _number: int = 0
+    _queue: asyncio.Queue[_Callback | None] = field(default_factory=asyncio.Queue)
+    _sending: asyncio.Task[None] | None = None
+    _picked_up_at: float | None = None
 
     def send(self, status: str) -> None:
         """The line has come to `status`; what is told later is sent later."""
         if status == "in-progress":
             self._picked_up_at = time.monotonic()
         event = "completed" if status in FINAL else EVENTS[status]
-        if self._address is None:
+        if self.address is None:
             return
-        if event in self._events:
+        if event in self.events:
             fields = self._fields(status)
-            fault = self._faults.next(self._address.path, status, final=status in FINAL)
+            fault = self.faults.next(self.address.path, status, final=status in FINAL)
             self._queue.put_nowait((fields, fault))
         if status in FINAL:
             self._queue.put_nowait(None)
         if self._sending is None:
-            self._sending = self._background.start(self._send_all(self._address))
+            self._sending = self.background.start(self._send_all(self.address))
 
     async def sent(self) -> None:
         """Return when the final one has arrived, or has failed to."""
@@ -425,7 +368,7 @@ class StatusCallbacks:
             await self._sending
 
     def _fields(self, status: str) -> dict[str, str]:
-        fields = self._identity.form(status) | {
+        fields = self.identity.form(status) | {
             "Timestamp": format_datetime(datetime.now(UTC)),
             "CallbackSource": "call-progress-events",
             "SequenceNumber": str(self._number),
@@ -437,7 +380,7 @@ class StatusCallbacks:
             fields |= {"CallDuration": str(lasted_s), "Duration": str(-(-lasted_s // 60))}
         return fields
 
-    async def _send_all(self, address: Address) -> None:
+    async def _send_all(self, address: AppAddress) -> None:
         """Until the last one: in order, but one that is to be overtaken lets the next one pass."""
         held: list[_Callback] = []
         while (callback := await self._queue.get()) is not None:
@@ -452,9 +395,10 @@ class StatusCallbacks:
             await self._send_one(address, *each)
 
     async def _send_one(
-        self, address: Address, fields: dict[str, str], fault: RequestFault
+        self, address: AppAddress, fields: dict[str, str], fault: RequestFault
     ) -> None:
+        uncounted = CallReport("", "", "", "", 0.0)
         try:
-            await self._webhooks.notify(address, fields, fault)
+            await self.webhooks.ask(address, fields, fault, uncounted)
         except ApplicationFailed as error:
-            self._report.failures.append(str(error))
+            self.report.failures.append(str(error))

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from callflow.call.record import CallRecord
-from callflow.lab.carrier.call_report import CallReport, Heard, Turn
+from callflow.lab.carrier.call_report import CallReport, HeardSound, SpokenTurn
 from callflow.lab.chaos.promises import FaultKind
 from callflow.responder.phrases import generic
 from callflow.responder.synthetic import PARTS, SENTENCE, Counted, code_of
@@ -95,7 +95,7 @@ def listen(report: CallReport) -> list[HeardEvent]:
     return found
 
 
-def _split(heard: Heard, after: int) -> Iterator[HeardEvent]:
+def _split(heard: HeardSound, after: int) -> Iterator[HeardEvent]:
     if heard.kind in _SPEECH_KINDS:
         ends_s = heard.at_s if heard.until_s is None else heard.until_s
         speech = _Speech(heard.at_s, (ends_s - heard.at_s) / max(1, len(heard.text)), after)
@@ -116,7 +116,7 @@ class _Speech:
     letter_s: float
     after: int
 
-    def split(self, heard: Heard) -> Iterator[HeardEvent]:
+    def split(self, heard: HeardSound) -> Iterator[HeardEvent]:
         text, begin = heard.text, 0
         for found in SENTENCE.finditer(text):
             yield from self._split_other_words(text, begin, found.start(), cut=False)
@@ -224,7 +224,7 @@ class HeardReply:
 class ReplyChecker:
     """Takes the sounds of one call in order. `turns`: what the caller said."""
 
-    turns: Sequence[Turn]
+    turns: Sequence[SpokenTurn]
     slack: float
     """Letters that are said in the tenth of a second by which nobody knows better."""
     heard: dict[int, HeardReply] = field(default_factory=dict)

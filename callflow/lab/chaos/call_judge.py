@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.utterance import clean
-from callflow.lab.carrier.call_report import Turn
+from callflow.lab.carrier.call_report import SpokenTurn
 from callflow.lab.chaos.audio_checks import (
     EARSHOT_S,
     Complaint,
@@ -42,10 +42,10 @@ class Utterance:
     """What was said, once or, because nobody reacted or it was asked for, several times."""
 
     code: str
-    turns: list[Turn]
+    turns: list[SpokenTurn]
 
     @property
-    def accepted(self) -> list[Turn]:
+    def accepted(self) -> list[SpokenTurn]:
         """The times at which it was taken from the caller."""
         return [turn for turn in self.turns if turn.accepted]
 
@@ -246,7 +246,7 @@ class CallJudge:
             for event in self._events
         )
 
-    def _count_loss(self, turn: Turn) -> None:
+    def _count_loss(self, turn: SpokenTurn) -> None:
         if self._loss_allowed(self._report.duration_s):
             self._found.losses += 1
         else:
@@ -262,7 +262,7 @@ class CallJudge:
             for strike in self._strikes
         )
 
-    def _bound_s(self, turn: Turn) -> float:
+    def _bound_s(self, turn: SpokenTurn) -> float:
         bound_s = reply_bound_s(self._conditions)
         from_s = self._began_s + turn.ended_s
         return bound_s + added_s(self._strikes, from_s, from_s + bound_s)

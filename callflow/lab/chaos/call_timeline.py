@@ -12,10 +12,10 @@ from html import escape
 from typing import Final
 
 from callflow.call.history import CallHistory, JournalEntry
-from callflow.lab.carrier.call_report import Turn
+from callflow.lab.carrier.call_report import SpokenTurn
 from callflow.lab.chaos.audio_checks import HeardEvent, Sound, listen
 from callflow.lab.chaos.promises import LONGEST_SILENCE_S, Fault
-from callflow.lab.chaos.run_evidence import CallEvidence, Evidence
+from callflow.lab.chaos.run_evidence import CallEvidence, RunEvidence
 
 LANES: Final = ("said", "heard", "silence", "worker")
 
@@ -69,7 +69,7 @@ class CallPicture:
     faults: list[Fault] = field(default_factory=list)
 
 
-def gather(evidence: Evidence, caller: CallEvidence, faults: Sequence[Fault]) -> CallPicture:
+def gather(evidence: RunEvidence, caller: CallEvidence, faults: Sequence[Fault]) -> CallPicture:
     """Gather one call. `faults`: of the whole run."""
     report = caller.report
     began_s = evidence.offset_s(report)
@@ -100,7 +100,7 @@ def gather(evidence: Evidence, caller: CallEvidence, faults: Sequence[Fault]) ->
     return CallPicture(caller.call_sid, title, began_s, ended_s, bars, strikes, own)
 
 
-def _turn_bars(turns: Sequence[Turn], began_s: float) -> Iterator[TimelineBar]:
+def _turn_bars(turns: Sequence[SpokenTurn], began_s: float) -> Iterator[TimelineBar]:
     for turn in turns:
         taken = "taken" if turn.accepted else "not taken"
         how = " · interrupts" if turn.interrupted else " · once more" if turn.repeated else ""
@@ -193,7 +193,7 @@ def draw(shown: CallPicture) -> str:
     return _frame(canvas.width, height, f"timeline of call {shown.call_sid}", body)
 
 
-def draw_overview(evidence: Evidence, faults: Sequence[Fault]) -> str:
+def draw_overview(evidence: RunEvidence, faults: Sequence[Fault]) -> str:
     """The whole run: a thin row for each call, strikes over all of them, faults where they are."""
     callers = evidence.callers
     ends = [evidence.offset_s(one.report) + one.report.duration_s for one in callers]

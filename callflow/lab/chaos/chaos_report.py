@@ -17,7 +17,7 @@ from callflow.lab.chaos import call_timeline
 from callflow.lab.chaos.chaos_plan import KINDS
 from callflow.lab.chaos.judge import StrikeStatistics, Verdict
 from callflow.lab.chaos.promises import PROMISES, Fault
-from callflow.lab.chaos.run_evidence import CallEvidence, Evidence, escape_controls
+from callflow.lab.chaos.run_evidence import CallEvidence, RunEvidence, escape_controls
 
 MOST_CALLS_DRAWN: Final = 40
 MOST_FAULTS_LISTED: Final = 20
@@ -48,7 +48,7 @@ def summary(verdict: Verdict) -> RenderableType:
     )
 
 
-def harmed(evidence: Evidence, verdict: Verdict) -> str:
+def harmed(evidence: RunEvidence, verdict: Verdict) -> str:
     """For the terminal: everything that happened to the calls which were harmed."""
     callers = {caller.call_sid: caller for caller in evidence.callers}
     told = "\n\n".join(
@@ -58,7 +58,7 @@ def harmed(evidence: Evidence, verdict: Verdict) -> str:
     return "\n".join(map(escape_controls, told.split("\n")))
 
 
-def page(evidence: Evidence, verdict: Verdict) -> str:
+def page(evidence: RunEvidence, verdict: Verdict) -> str:
     """The report as one HTML document that needs nothing else."""
     shown = _shown(evidence, verdict)
     title = "Harmed calls" if verdict.harmed else "The calls that had to bear most"
@@ -86,7 +86,7 @@ def page(evidence: Evidence, verdict: Verdict) -> str:
     )
 
 
-def _shown(evidence: Evidence, verdict: Verdict) -> list[CallEvidence]:
+def _shown(evidence: RunEvidence, verdict: Verdict) -> list[CallEvidence]:
     harmed_sids = set(verdict.harmed)
     found = [caller for caller in evidence.callers if caller.call_sid in harmed_sids]
     if not found:
@@ -95,7 +95,7 @@ def _shown(evidence: Evidence, verdict: Verdict) -> list[CallEvidence]:
     return found[:MOST_CALLS_DRAWN]
 
 
-def _call(evidence: Evidence, caller: CallEvidence, faults: Sequence[Fault]) -> str:
+def _call(evidence: RunEvidence, caller: CallEvidence, faults: Sequence[Fault]) -> str:
     picture = call_timeline.gather(evidence, caller, faults)
     complaints = "".join(f"<li>{escape(str(fault))}</li>" for fault in picture.faults)
     return (

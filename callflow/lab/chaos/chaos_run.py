@@ -24,7 +24,7 @@ from callflow.lab.chaos.environment import (
     WebProcesses,
     clock_env,
 )
-from callflow.lab.chaos.run_evidence import Evidence, RunConditions, Strike
+from callflow.lab.chaos.run_evidence import RunConditions, RunEvidence, Strike
 from callflow.lab.chaos.simulated_callers import Crowd
 from callflow.lab.chaos.strikes import Striker
 from callflow.lab.leaks import keys_without_lifetime
@@ -76,7 +76,7 @@ class RunWatcher:
     on_progress: Callable[[RunProgress], None] = field(default=lambda _: None)
 
 
-def run(plan: Plan, watcher: RunWatcher) -> Evidence:
+def run(plan: Plan, watcher: RunWatcher) -> RunEvidence:
     """Carry out `plan`; what was seen and heard of it. Raises CallflowError where the run could
     not do its work."""
     with started(plan, watcher) as chaos_run:
@@ -109,7 +109,7 @@ class ChaosRun:
     line: PhoneLine
     watcher: RunWatcher
 
-    async def run(self) -> Evidence:
+    async def run(self) -> RunEvidence:
         """Let callers call while the striker strikes; everything that can be told about it."""
         web = WebProcesses(self.processes.stack, self.line.ports)
         human = HumanBehaviour(after_s=0.5, talks_s=2.0)
@@ -177,7 +177,7 @@ class ChaosRun:
             if stall_s > STALL_S:
                 self.watcher.on_event(f"the machine itself stood still for {stall_s:.2f} s")
 
-    def _evidence(self, crowd: Crowd, striker: Striker, began_at: float) -> Evidence:
+    def _evidence(self, crowd: Crowd, striker: Striker, began_at: float) -> RunEvidence:
         client = self.servers.client
         deadline = time.monotonic() + ENDED_S
         while CallReader(client).counts()["active"] and time.monotonic() < deadline:
@@ -187,7 +187,7 @@ class ChaosRun:
         conditions = run_conditions(
             self.plan, self.settings, self.plan.seconds, self.plan.command, self.plan.strikes
         )
-        return Evidence(
+        return RunEvidence(
             conditions=conditions,
             began_at=began_at,
             callers=callers,

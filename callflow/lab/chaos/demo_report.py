@@ -20,7 +20,7 @@ from callflow.lab.carrier.call_report import Percentiles
 from callflow.lab.chaos.chaos_plan import Kill
 from callflow.lab.chaos.judge import Verdict
 from callflow.lab.chaos.promises import FaultKind
-from callflow.lab.chaos.run_evidence import Evidence
+from callflow.lab.chaos.run_evidence import RunEvidence
 
 COLOUR: Final = {
     Word.LISTENING: "green",
@@ -125,7 +125,7 @@ class DemoResult:
     """A sentence for everything that must not happen."""
 
     @classmethod
-    def of(cls, evidence: Evidence, verdict: Verdict) -> DemoResult:
+    def of(cls, evidence: RunEvidence, verdict: Verdict) -> DemoResult:
         """What is shown of a verdict, and of the times between the callers' words and replies."""
         entries = [(sid, entry) for sid, journal in evidence.journals.items() for entry in journal]
         hit = {(sid, entry.turn) for sid, entry in entries if entry.event in TAKEN_FROM_WORKER}

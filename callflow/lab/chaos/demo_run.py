@@ -29,7 +29,7 @@ from callflow.lab.chaos.environment import (
     node_of,
 )
 from callflow.lab.chaos.judge import judge
-from callflow.lab.chaos.run_evidence import CallEvidence, Evidence, Strike
+from callflow.lab.chaos.run_evidence import CallEvidence, RunEvidence, Strike
 from callflow.lab.chaos.simulated_callers import Backlog, demo_callers
 from callflow.lab.chaos.strikes import kill_process_of
 from callflow.lab.embedded_server import EmbeddedServer
@@ -158,7 +158,7 @@ class DemoRun:
     def _result(self, strikes: list[Strike], bystanders: list[str], began_at: float) -> DemoResult:
         sids = [caller.call_sid for caller in self._callers]
         journals = self._calls.journals([*sids, *bystanders])
-        evidence = Evidence(
+        evidence = RunEvidence(
             conditions=run_conditions(self._plan, self._settings, time.time() - began_at, "", ()),
             began_at=began_at,
             callers=tuple(

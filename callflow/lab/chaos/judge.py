@@ -21,7 +21,7 @@ from callflow.lab.carrier.call_report import Percentiles
 from callflow.lab.chaos.call_judge import CallFindings, CallJudge
 from callflow.lab.chaos.chaos_plan import KINDS, Harm
 from callflow.lab.chaos.promises import PROMISES, Fault, FaultKind, added_s, takeover_bound_s
-from callflow.lab.chaos.run_evidence import Evidence, Strike, escape_controls
+from callflow.lab.chaos.run_evidence import RunEvidence, Strike, escape_controls
 
 MOST_LETTERS_OF_A_LINE: Final = 160
 
@@ -148,7 +148,7 @@ class Verdict:
         return json.dumps(self.as_dict(), ensure_ascii=False)
 
 
-def judge(evidence: Evidence, records: Mapping[str, CallRecord] | None = None) -> Verdict:
+def judge(evidence: RunEvidence, records: Mapping[str, CallRecord] | None = None) -> Verdict:
     """The verdict on a run. Nothing is asked again, nothing is measured.
 
     `records`: those of the demo, by which its replies are known; see `call_judge`.
@@ -187,7 +187,7 @@ def judge(evidence: Evidence, records: Mapping[str, CallRecord] | None = None) -
 
 
 def _judge_call(
-    evidence: Evidence, number: int, records: Mapping[str, CallRecord] | None
+    evidence: RunEvidence, number: int, records: Mapping[str, CallRecord] | None
 ) -> CallFindings:
     caller = evidence.callers[number]
     began_s = evidence.offset_s(caller.report)
@@ -198,7 +198,7 @@ def _judge_call(
     return judging.judge_by_record(records.get(sid), evidence.journals.get(sid, ()))
 
 
-def find_takeovers(evidence: Evidence) -> list[Takeover]:
+def find_takeovers(evidence: RunEvidence) -> list[Takeover]:
     """Every turn of which the journals know that a strike made it wait for its next worker: who
     was struck had it, or a message that was lost was on its way to one."""
     return [
@@ -212,7 +212,7 @@ def find_takeovers(evidence: Evidence) -> list[Takeover]:
 
 
 def _taken_from_workers(
-    evidence: Evidence, call_sid: str, journal: Sequence[JournalEntry]
+    evidence: RunEvidence, call_sid: str, journal: Sequence[JournalEntry]
 ) -> Iterator[Takeover]:
     for claim in CallHistory.of(journal).claims:
         if claim.ended_at is None or claim.taken_up_at is None:
@@ -228,7 +228,7 @@ def _taken_from_workers(
 
 
 def _never_claimed(
-    evidence: Evidence, call_sid: str, journal: Sequence[JournalEntry]
+    evidence: RunEvidence, call_sid: str, journal: Sequence[JournalEntry]
 ) -> Iterator[Takeover]:
     """Turns that were owed, and that nobody had, while messages were lost or no server was there
     to claim them at."""
@@ -246,7 +246,7 @@ def _never_claimed(
 
 
 def _waited(
-    evidence: Evidence, call_sid: str, owed: JournalEntry, taken: JournalEntry
+    evidence: RunEvidence, call_sid: str, owed: JournalEntry, taken: JournalEntry
 ) -> Iterator[Takeover]:
     def until_ms(strike: Strike) -> int:
         return strike.at_ms + round((strike.until_s - strike.at_s) * 1000)
@@ -266,7 +266,11 @@ def _waited(
 
 
 def _timed(
-    evidence: Evidence, call_sid: str, turn: int | None, strike: Strike, waited_ms: tuple[int, int]
+    evidence: RunEvidence,
+    call_sid: str,
+    turn: int | None,
+    strike: Strike,
+    waited_ms: tuple[int, int],
 ) -> Takeover:
     since_ms, taken_ms = waited_ms
     from_s = strike.at_s + (since_ms - strike.at_ms) / 1000
@@ -287,7 +291,7 @@ def _late_takeovers(takeovers: Sequence[Takeover]) -> Iterator[Fault]:
             yield Fault(round(one.strike.at_s, 3), FaultKind.LATE_TAKEOVER, one.call_sid, detail)
 
 
-def _faults_of_the_whole(evidence: Evidence) -> Iterator[Fault]:
+def _faults_of_the_whole(evidence: RunEvidence) -> Iterator[Fault]:
     ended_s = max(
         (evidence.offset_s(c.report) + c.report.duration_s for c in evidence.callers),
         default=0.0,
@@ -306,7 +310,7 @@ def _shortened(log: str) -> str:
 
 
 def _promises(
-    evidence: Evidence, found: Sequence[CallFindings], faults: Sequence[Fault]
+    evidence: RunEvidence, found: Sequence[CallFindings], faults: Sequence[Fault]
 ) -> dict[int, PromiseCount]:
     acknowledged = sum(findings.acknowledged for findings in found)
     histories = map(CallHistory.of, evidence.journals.values())
@@ -324,7 +328,7 @@ def _promises(
     return {number: PromiseCount(tried[number], failed[number]) for number in tried}
 
 
-def _per_kind(evidence: Evidence, takeovers: Sequence[Takeover]) -> dict[str, StrikeStatistics]:
+def _per_kind(evidence: RunEvidence, takeovers: Sequence[Takeover]) -> dict[str, StrikeStatistics]:
     strikes: defaultdict[str, list[Strike]] = defaultdict(list)
     for strike in evidence.strikes:
         strikes[strike.kind].append(strike)
@@ -339,7 +343,7 @@ def _per_kind(evidence: Evidence, takeovers: Sequence[Takeover]) -> dict[str, St
     }
 
 
-def _silences(evidence: Evidence, strikes: Sequence[Strike]) -> Iterator[float]:
+def _silences(evidence: RunEvidence, strikes: Sequence[Strike]) -> Iterator[float]:
     """Of all callers, while these strikes lasted, or their consequences could."""
     windows = [
         (one.at_s, one.until_s + takeover_bound_s(one.kind, evidence.conditions)) for one in strikes

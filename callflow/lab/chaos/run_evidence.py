@@ -108,7 +108,7 @@ class CallEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class RunEvidence:
     """All of one run. `began_at`: Unix time, s, on the clock of the reports' `began_at`."""
 
     conditions: RunConditions
@@ -148,11 +148,11 @@ class Evidence:
 
 
 @cache
-def _adapter() -> TypeAdapter[Evidence]:
-    return TypeAdapter(Evidence)
+def _adapter() -> TypeAdapter[RunEvidence]:
+    return TypeAdapter(RunEvidence)
 
 
-def _flaw(found: Evidence) -> str | None:
+def _flaw(found: RunEvidence) -> str | None:
     """The first thing with which the judge or the report could not go on, as a sentence."""
     for at, number in _numbers(_adapter().dump_python(found)):
         most = MOST_S if str(at[-1]).endswith(("_s", "seconds")) else MOST

@@ -17,7 +17,8 @@ from typing import Final, Literal
 
 from callflow.intake import Intake
 from callflow.lab.carrier.call_report import CallReport
-from callflow.lab.carrier.carrier import Carrier, PlacedCall
+from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.carrier_call import Call
 from callflow.lab.carrier.simulated_people import Behaviour
 from callflow.lab.chaos.chaos_plan import Plan
 from callflow.lab.chaos.run_evidence import CallEvidence
@@ -80,7 +81,7 @@ REFILL_S: Final = 0.25
 class CallOfCrowd:
     """A call of chaos that was placed."""
 
-    call: PlacedCall
+    call: Call
     line: Line
     poison: bool
 

@@ -16,7 +16,7 @@ _LOOK_EVERY_S = 0.1
 _time, _time_ns, _monotonic = time.time, time.time_ns, time.monotonic
 
 
-class _Clock:
+class _SettableClock:
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
         self._look_at = 0.0
@@ -39,5 +39,5 @@ class _Clock:
 
 
 if "CHAOS_CLOCKS" in os.environ:
-    _clock = _Clock(os.environ["CHAOS_CLOCKS"])
+    _clock = _SettableClock(os.environ["CHAOS_CLOCKS"])
     time.time, time.time_ns = _clock.time, _clock.time_ns
