@@ -317,7 +317,7 @@ class TypedCall:
         beside them."""
         aside = event == "heard" and (self._reply is None or facts.get("filler"))
         if aside and not self._terminal:
-            terminal.note(terminal.plain(str(facts["text"])))
+            terminal.print_note(terminal.plain(str(facts["text"])))
         elif event != "status":
             self._show.tell(event, facts)
             self._prompted = self._typed and (event == "listens" or self._prompted)
@@ -366,12 +366,12 @@ class TypedCall:
 
     def _emit(self, event: str, words: str = "", **facts: object) -> None:
         if self._as_json:
-            terminal.line(json.dumps({"event": event, **facts}, ensure_ascii=False))
+            terminal.print_line(json.dumps({"event": event, **facts}, ensure_ascii=False))
         elif words:
             if self._prompted:
-                terminal.line("")
+                terminal.print_line("")
                 self._prompted = False
-            terminal.note(terminal.plain(words))
+            terminal.print_note(terminal.plain(words))
 
     def _read(self) -> CallRecord:
         from callflow import bootstrap

@@ -73,14 +73,16 @@ def list_calls(
     if everything:
         records |= {each.call_sid: each for each in reader.ended(limit)}
     if as_json:
-        terminal.line("[" + ",\n".join(each.model_dump_json() for each in records.values()) + "]")
+        terminal.print_line(
+            "[" + ",\n".join(each.model_dump_json() for each in records.values()) + "]"
+        )
         return
     counts = reader.counts()
     if records:
         width = terminal.console().width
-        terminal.page(_list_table(list(records.values()), reader.now_ms(), width))
+        terminal.print_page(_list_table(list(records.values()), reader.now_ms(), width))
     left_out = "" if counts["active"] <= limit else f"the first {limit} are shown"
-    terminal.note(
+    terminal.print_note(
         terminal.sentence(
             (
                 f"{terminal.counted(counts['active'], 'call')} under way",
@@ -109,12 +111,12 @@ def show(
     record = bootstrap.reader().read(call_sid)
     journal = bootstrap.reader().journal(call_sid) if with_journal else None
     if not as_json:
-        terminal.page(*render_call(record, journal))
+        terminal.print_page(*render_call(record, journal))
     elif journal is None:
-        terminal.line(record.model_dump_json())
+        terminal.print_line(record.model_dump_json())
     else:
         entries = ",".join(entry.model_dump_json(exclude_none=True) for entry in journal)
-        terminal.line(f'{{"record":{record.model_dump_json()},"journal":[{entries}]}}')
+        terminal.print_line(f'{{"record":{record.model_dump_json()},"journal":[{entries}]}}')
 
 
 def record_facts(
@@ -146,11 +148,11 @@ def record_facts(
     record = bootstrap.store().staff.record_fact
     changed = {name: record(call_sid, name, value, who) for name, value in given.items()}
     if as_json:
-        terminal.line(json.dumps({"call_sid": call_sid, "recorded": changed}))
+        terminal.print_line(json.dumps({"call_sid": call_sid, "recorded": changed}))
         return
     for name, new in changed.items():
         shown = "taken back" if given[name] is None else json.dumps(given[name])
-        terminal.line(f"{name}: {shown}" if new else f"{name}: {shown}, as it stood already")
+        terminal.print_line(f"{name}: {shown}" if new else f"{name}: {shown}, as it stood already")
 
 
 def add_note(
@@ -230,11 +232,11 @@ def end(
     ringing.call_off(call_sid)
     closed = ringing.hang_up(call_sid)
     if as_json:
-        terminal.line(json.dumps({"call_sid": call_sid, "done": done, "closed": closed}))
+        terminal.print_line(json.dumps({"call_sid": call_sid, "done": done, "closed": closed}))
         return
-    terminal.line(f"ended: {outcome}" if done else f"ended before: {outcome}")
+    terminal.print_line(f"ended: {outcome}" if done else f"ended before: {outcome}")
     if not closed:
-        terminal.line(
+        terminal.print_line(
             "the carrier could not be asked to close the line: its next request closes it"
         )
 
@@ -246,7 +248,7 @@ def sweep(as_json: terminal.AsJson = False) -> None:
     deployment.need()
     done = bootstrap.watchdog().sweep(by="operator")
     if as_json:
-        terminal.line(json.dumps(asdict(done)))
+        terminal.print_line(json.dumps(asdict(done)))
         return
     passed = terminal.sentence(
         (
@@ -254,9 +256,9 @@ def sweep(as_json: terminal.AsJson = False) -> None:
             f"{done.to_human} to a human" if done.to_human else "",
         )
     )
-    terminal.line(f"taken back   {done.reclaimed}" + (f"  ({passed})" if passed else ""))
-    terminal.line(f"woken again  {done.woken}")
-    terminal.line(f"abandoned    {done.abandoned}")
+    terminal.print_line(f"taken back   {done.reclaimed}" + (f"  ({passed})" if passed else ""))
+    terminal.print_line(f"woken again  {done.woken}")
+    terminal.print_line(f"abandoned    {done.abandoned}")
 
 
 def summarize_call(record: CallRecord) -> dict[str, Any]:
@@ -322,7 +324,7 @@ def _request_id(request: str | None) -> str:
 
 
 def _print_done(call_sid: str, done: bool, said: str, as_json: bool) -> None:
-    terminal.line(json.dumps({"call_sid": call_sid, "done": done}) if as_json else said)
+    terminal.print_line(json.dumps({"call_sid": call_sid, "done": done}) if as_json else said)
 
 
 def _list_table(records: Sequence[CallRecord], now_ms: int, width: int) -> Table:

@@ -68,7 +68,7 @@ def _print_changes(interval_s: float, describe: Describe) -> None:
     trouble, began = state.trouble, time.monotonic()
     while True:
         if trouble and trouble != known_trouble:
-            terminal.note(trouble)
+            terminal.print_note(trouble)
         known_trouble = trouble
         lines = {
             call.call_sid: describe(call, state.rows[call.call_sid].row)
@@ -78,7 +78,7 @@ def _print_changes(interval_s: float, describe: Describe) -> None:
         stamp = "" if describe is _to_json else f"{terminal.clock(state.look.now_ms)}  "
         for sid, line in lines.items():
             if printed.get(sid) != line:
-                terminal.line(f"{stamp}{line}")
+                terminal.print_line(f"{stamp}{line}")
         printed = lines
         time.sleep(max(0.0, began + interval_s - time.monotonic()))
         began = time.monotonic()

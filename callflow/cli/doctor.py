@@ -44,7 +44,7 @@ def doctor(
     severities = [str(check.severity) for check in found]
     fit = "failure" not in severities
     if as_json:
-        terminal.line(json.dumps({"ok": fit, "checks": [check.as_dict() for check in found]}))
+        terminal.print_line(json.dumps({"ok": fit, "checks": [check.as_dict() for check in found]}))
     else:
         _print_verdict(severities)
     if not fit:
@@ -59,7 +59,7 @@ def _examine_node(node: str, as_json: bool) -> None:
     url = deployment.need()
     settings = bootstrap.settings()
     well, told = check_node(node, url, settings.broker_url or url, settings.broker_service)
-    terminal.line(json.dumps({"ok": well, "node": node, "told": told}) if as_json else told)
+    terminal.print_line(json.dumps({"ok": well, "node": node, "told": told}) if as_json else told)
     if not well:
         raise typer.Exit(1)
 
@@ -101,7 +101,7 @@ def _print(check: Check) -> None:
     grid.add_row(*(terminal.text(words, style) for words, style in cells))
     if check.way_out:
         grid.add_row("", "", terminal.text(f"→ {check.way_out}", "dim"))
-    terminal.page(grid)
+    terminal.print_page(grid)
 
 
 def _print_verdict(severities: list[str]) -> None:

@@ -87,7 +87,7 @@ def evaluate(
         typer.echo(f"callflow: {terminal.plain(str(error))}", err=True)
         raise typer.Exit(UNUSABLE) from error
     if as_json:
-        terminal.line(json.dumps(report))
+        terminal.print_line(json.dumps(report))
     else:
         _show(report, result, wrong=wrong)
     _tell(broken)
@@ -138,20 +138,22 @@ def _run(
 
 
 def _show(report: Mapping[str, Any], result: Result, *, wrong: bool) -> None:
-    terminal.page(_figures(report))
-    terminal.line("")
+    terminal.print_page(_figures(report))
+    terminal.print_line("")
     for sentence in _sentences(report):
-        terminal.line(sentence)
+        terminal.print_line(sentence)
     if report["confusions"]:
-        terminal.line("")
-        terminal.page(_confusions(report["confusions"]))
+        terminal.print_line("")
+        terminal.print_page(_confusions(report["confusions"]))
     if wrong and report["wrong"]:
-        terminal.line("")
-        terminal.page(_mistaken(report["wrong"]))
+        terminal.print_line("")
+        terminal.print_page(_mistaken(report["wrong"]))
     mistakes = (*result.guard.mistakes, *result.replies.caught) if wrong else ()
     for each in mistakes:
         told = f"caught by the rule {each.rule!r}" if each.rule else "not caught"
-        terminal.line(terminal.plain(f"{each.where} ({each.language}) {told}: {each.sentence}"))
+        terminal.print_line(
+            terminal.plain(f"{each.where} ({each.language}) {told}: {each.sentence}")
+        )
 
 
 def _figures(report: Mapping[str, Any]) -> Table:

@@ -42,7 +42,7 @@ SOON_S = 5.0
 LONGEST_PAUSE_S = 30.0
 
 
-class PortTaken(CallflowError):
+class PortInUse(CallflowError):
     """Another program listens where one of our processes should."""
 
     def __init__(self, port: int, who: str, way_out: str) -> None:
@@ -303,28 +303,28 @@ def is_listening(port: int) -> bool:
 
 
 def flower_port(port: int) -> int | None:
-    """The port for Flower; None, and a notice, when it is not installed. Raises PortTaken."""
+    """The port for Flower; None, and a notice, when it is not installed. Raises PortInUse."""
     if importlib.util.find_spec("flower") is None:
-        terminal.note("no Flower: it is not installed (pip install 'callflow[flower]')")
+        terminal.print_note("no Flower: it is not installed (pip install 'callflow[flower]')")
         return None
     return _free_port(port, "Flower", "--flower-port, or --no-flower")
 
 
 def web_port(port: int) -> int | None:
-    """The port for the web process; None, and a notice, when it is missing. Raises PortTaken."""
+    """The port for the web process; None, and a notice, when it is missing. Raises PortInUse."""
     if importlib.util.find_spec("uvicorn") is None:
-        terminal.note("no telephone: it is not installed (pip install 'callflow[web]')")
+        terminal.print_note("no telephone: it is not installed (pip install 'callflow[web]')")
         return None
     return _free_port(port, "the web process", "--web-port, or --no-web")
 
 
 def _free_port(port: int, who: str, way_out: str) -> int:
-    """The port, or PortTaken: found out later, it would be one line in a log."""
+    """The port, or PortInUse: found out later, it would be one line in a log."""
     with socket.socket() as probe:
         # As Flower does, so that a port whose last connections are fading away is no obstacle.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise PortTaken(port, who, way_out) from error
+            raise PortInUse(port, who, way_out) from error
     return port

@@ -228,7 +228,7 @@ async def _talk(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
         )
         interrupted = _interrupts(typist, call)
         if typed and not plan.as_json:
-            terminal.note(
+            terminal.print_note(
                 f"call {call.call_sid} to {plan.to} · Enter alone is silence, one key is a key, "
                 "Ctrl-C interrupts, Ctrl-D hangs up"
             )
@@ -284,10 +284,10 @@ async def _load(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
             progress.end()
     result = LoadResult.of(reports)
     if plan.as_json:
-        terminal.line(json.dumps({**result.as_dict(), "seed": plan.seed}))
+        terminal.print_line(json.dumps({**result.as_dict(), "seed": plan.seed}))
     else:
         terminal.console().print(table(result))
-        terminal.note(f"the same calls again: --seed {plan.seed}")
+        terminal.print_note(f"the same calls again: --seed {plan.seed}")
     return 0 if result.good else 1
 
 

@@ -138,7 +138,7 @@ class JsonLines:
 
     def tell(self, event: str, facts: Mapping[str, object]) -> None:
         """The event as it is."""
-        terminal.line(json.dumps({"event": event, **facts}, ensure_ascii=False))
+        terminal.print_line(json.dumps({"event": event, **facts}, ensure_ascii=False))
 
     def report(self, report: CallReport) -> None:
         """`report`: everything that was said, heard and not heard."""

@@ -89,7 +89,7 @@ def ls(
 
     found = listed(_kept(), _wanted(since, until, site, outcome, text), limit)
     if as_json:
-        terminal.line(json.dumps([asdict(row) for row in found], ensure_ascii=False))
+        terminal.print_line(json.dumps([asdict(row) for row in found], ensure_ascii=False))
         return
     table = terminal.table("ended", "call", "site", "urgency", "outcome", "scenario")
     for row in found:
@@ -98,8 +98,8 @@ def ls(
         shown = ("", "", "erased", "") if row.erased else known
         table.add_row(*(terminal.text(cell) for cell in (ended, row.call_sid, *shown)))
     if found:
-        terminal.page(table)
-    terminal.note(terminal.counted(len(found), "record"))
+        terminal.print_page(table)
+    terminal.print_note(terminal.counted(len(found), "record"))
 
 
 def show(
@@ -114,14 +114,14 @@ def show(
 
     found = find(_kept(), call_sid)
     if as_json:
-        terminal.line(json.dumps(found.as_dict(), ensure_ascii=False))
+        terminal.print_line(json.dumps(found.as_dict(), ensure_ascii=False))
     elif found.erasure is not None:
         at = terminal.clock(int(found.erasure["at"]))
         told = f"{call_sid} was erased {at} by {found.erasure['by']}: {found.erasure['why']}"
-        terminal.page(terminal.text(told))
+        terminal.print_page(terminal.text(told))
     else:
         record = CallRecord.model_validate(found.as_dict()["record"])
-        terminal.page(
+        terminal.print_page(
             *render_call(record, [JournalEntry.model_validate(one) for one in found.journal])
         )
 
@@ -146,7 +146,7 @@ def export(
     for found in each(_kept(), _wanted(since, until, site, outcome, text)):
         one = found.as_dict()
         shown = one if plain else redacted(one, told_in(one["record"]))
-        terminal.line(json.dumps(shown, ensure_ascii=False))
+        terminal.print_line(json.dumps(shown, ensure_ascii=False))
 
 
 def verify(
@@ -192,12 +192,12 @@ def _verdict_as_json(verdict: ChainVerdict) -> None:
         "unsealed": verdict.unsealed,
         "head": f"{verdict.head.position}:{verdict.head.hash}",
     }
-    terminal.line(json.dumps(told))
+    terminal.print_line(json.dumps(told))
 
 
 def _print_verdict(verdict: ChainVerdict) -> None:
     for fault in verdict.faults:
-        terminal.page(terminal.text(fault.sentence, "bold red"))
+        terminal.print_page(terminal.text(fault.sentence, "bold red"))
     key = "sealed with the key" if verdict.sealed else "without a key: see CALLFLOW_RECORDS_KEY"
     if verdict.keyed and verdict.unsealed:
         key = f"{terminal.counted(verdict.unsealed, 'row')} not sealed"
@@ -212,7 +212,7 @@ def _print_verdict(verdict: ChainVerdict) -> None:
         key,
         f"head {verdict.head.position}:{verdict.head.hash}",
     )
-    terminal.page(terminal.text(terminal.sentence(told)))
+    terminal.print_page(terminal.text(terminal.sentence(told)))
 
 
 def _filled(text: str) -> str:
@@ -252,9 +252,9 @@ def erase(
     gone, left = records_erase.forgotten(records, call_sids or (), done.calls)
     told = {"erased": list(done.calls), "entries": done.entries, "working_keys_of": gone}
     if as_json:
-        terminal.line(json.dumps(told))
+        terminal.print_line(json.dumps(told))
     else:
-        terminal.note(f"{terminal.counted(len(done.calls), 'call')} erased")
+        terminal.print_note(f"{terminal.counted(len(done.calls), 'call')} erased")
     if left is not None:
         raise left
     if not done.calls and not gone:
@@ -267,7 +267,7 @@ def ledger(as_json: terminal.AsJson = False) -> None:
 
     hours, found = last_tests(opened())
     if as_json:
-        terminal.line(json.dumps({"hours": hours, "lifts": [asdict(one) for one in found]}))
+        terminal.print_line(json.dumps({"hours": hours, "lifts": [asdict(one) for one in found]}))
     else:
         table = terminal.table("", "lift", "last good test call")
         for one in found:
@@ -277,9 +277,9 @@ def ledger(as_json: terminal.AsJson = False) -> None:
             when = "never" if one.at is None else terminal.clock(one.at)
             table.add_row(late, terminal.text(one.site), terminal.text(when))
         if found:
-            terminal.page(table)
+            terminal.print_page(table)
         overdue = sum(one.overdue for one in found)
-        terminal.note(
+        terminal.print_note(
             f"{overdue} of {terminal.counted(len(found), 'lift')} without one for {hours} h"
         )
     if any(one.overdue for one in found):

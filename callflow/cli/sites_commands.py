@@ -35,17 +35,19 @@ def check(
     warnings = [] if sites is None else list(_warnings(sites))
     if as_json:
         told = [{"path": str(p.path), "line": p.line, "reason": p.reason} for p in problems]
-        terminal.line(json.dumps({"ok": not problems, "problems": told, "warnings": warnings}))
+        terminal.print_line(
+            json.dumps({"ok": not problems, "problems": told, "warnings": warnings})
+        )
     elif sites is None:
         for each in problems:
-            terminal.line(terminal.plain(str(each)))
-        terminal.note(
+            terminal.print_line(terminal.plain(str(each)))
+        terminal.print_note(
             f"{terminal.counted(len(problems), 'problem')}: no process would start with it"
         )
     else:
         for warning in warnings:
-            terminal.note(warning)
-        terminal.line(f"{file}: all right, {_summary(sites)}")
+            terminal.print_note(warning)
+        terminal.print_line(f"{file}: all right, {_summary(sites)}")
     if problems:
         raise typer.Exit(1)
 

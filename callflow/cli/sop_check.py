@@ -20,7 +20,7 @@ def check(
 
     problems = library.check(folder)
     if as_json:
-        terminal.line(
+        terminal.print_line(
             json.dumps(
                 {
                     "ok": not problems,
@@ -33,14 +33,14 @@ def check(
         )
     elif problems:
         for each in problems:
-            terminal.line(str(each))
-        terminal.note(
+            terminal.print_line(str(each))
+        terminal.print_note(
             f"{terminal.counted(len(problems), 'problem')}: this folder would not be loaded"
         )
     else:
         # What workers will answer from: the operator's documents and the shipped ones.
         known = len(library.SopLibrary.load(folder).documents)
-        terminal.line(
+        terminal.print_line(
             f"{folder}: all right, {terminal.counted(known, 'scenario')} with those shipped"
         )
     if problems:

@@ -17,7 +17,7 @@ def index(as_json: terminal.AsJson = False) -> None:
 
     retrieval = bootstrap.retrieval()
     if retrieval == "lexical":
-        terminal.note(
+        terminal.print_note(
             "procedures are found by their words here, which needs no index; to find them by "
             "meaning: pip install 'callflow[semantic]', and do not set CALLFLOW_RETRIEVAL=lexical"
         )
@@ -28,6 +28,8 @@ def index(as_json: terminal.AsJson = False) -> None:
     folder, scenarios = bootstrap.index_dir(), len(bootstrap.library().documents)
     if as_json:
         told = {"folder": str(folder), "scenarios": scenarios, "took_s": took_s}
-        terminal.line(json.dumps(told))
+        terminal.print_line(json.dumps(told))
         return
-    terminal.line(f"{folder}: {terminal.counted(scenarios, 'scenario')}, ready after {took_s} s")
+    terminal.print_line(
+        f"{folder}: {terminal.counted(scenarios, 'scenario')}, ready after {took_s} s"
+    )

@@ -67,9 +67,9 @@ def new(
     else:
         text = _copy(shipped.path, title)
     _write(path, text)
-    terminal.line(str(path))
+    terminal.print_line(str(path))
     if shipped is None:
-        terminal.note(
+        terminal.print_note(
             "1. Fill every empty bullet, in each language; remove languages you do not speak.\n"
             "   Under ### Callers write how callers put it: the more ways, the surer it is found.\n"
             f"2. callflow sop check {folder}    refuses the folder until nothing is left empty\n"
@@ -78,7 +78,7 @@ def new(
             "   elsewhere before it goes there."
         )
     else:
-        terminal.note(
+        terminal.print_note(
             f"{scenario} is one that callflow brings: this is a copy, and takes its place where\n"
             "CALLFLOW_SOP_DIR names this folder. Change its version together with its text."
         )

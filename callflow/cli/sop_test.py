@@ -60,7 +60,7 @@ def try_out(
     turn = rehearse(said, language, parts.understanding, parts.responder)[-1]
     told = as_dict(turn, nearest(turn, parts.engine), parts.engine.urgencies)
     if as_json:
-        terminal.line(json.dumps(told))
+        terminal.print_line(json.dumps(told))
     else:
         _show(told)
 
@@ -104,7 +104,7 @@ def _show(told: Mapping[str, Any]) -> None:
     grid.add_column()
     for name, words in _rows(told):
         grid.add_row(name, terminal.text(words))
-    terminal.page(grid)
+    terminal.print_page(grid)
 
 
 def _rows(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

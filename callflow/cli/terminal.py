@@ -47,7 +47,7 @@ def console(file: TextIO | None = None) -> Console:
     )  # fmt: skip
 
 
-def page(*parts: RenderableType) -> None:
+def print_page(*parts: RenderableType) -> None:
     """Tables and texts under one another on stdout; for programs without spaces at line ends."""
     out = console()
     if out.is_terminal:
@@ -56,7 +56,7 @@ def page(*parts: RenderableType) -> None:
     with out.capture() as captured:
         out.print(*parts, sep="\n")
     for each in captured.get().splitlines():
-        line(each.rstrip())
+        print_line(each.rstrip())
 
 
 def table(*columns: str, numbers: Collection[str] = ()) -> Table:
@@ -80,13 +80,13 @@ def text(words: str, style: str = "") -> Text:
     return Text(plain(words), style)
 
 
-def line(words: str) -> None:
+def print_line(words: str) -> None:
     """One line of output, as it is."""
     sys.stdout.write(f"{words}\n")
     sys.stdout.flush()
 
 
-def note(words: str) -> None:
+def print_note(words: str) -> None:
     """One line for the person beside the machine output: on stderr, dim on a terminal."""
     console(sys.stderr).print(words, style="dim", soft_wrap=True)
 

@@ -60,7 +60,7 @@ def setup(
         except TelephoneError as error:
             if apply:
                 raise
-            terminal.note(f"what is set now cannot be told: {error}")
+            terminal.print_note(f"what is set now cannot be told: {error}")
     changes = settings.other_than(held.settings) if held is not None else {}
     if apply and numbers is not None and held is not None:
         changes = numbers.change(held, settings)
@@ -69,7 +69,7 @@ def setup(
     else:
         _print(settings, held, changes, apply)
     if fallback_url is None:
-        terminal.note(
+        terminal.print_note(
             "the fallback address is our own: when all of ours is gone, so is it. Host what "
             "`callflow twilio fallback` prints at the carrier, and give it with --fallback-url"
         )
@@ -98,18 +98,20 @@ def _print(
     before = asdict(held.settings) if held is not None else {}
     for name, value in asdict(settings).items():
         if value or name in changes:
-            terminal.line(f"{name:<24}{value or '(none)'}")
+            terminal.print_line(f"{name:<24}{value or '(none)'}")
         if name in changes:
             word = "was" if applied else "now"
-            terminal.line(terminal.plain(f"{'':<16}{word:>6}  {before[name] or '(none)'}"))
+            terminal.print_line(terminal.plain(f"{'':<16}{word:>6}  {before[name] or '(none)'}"))
     if held is None:
-        terminal.note("set these for the number at Twilio, or let --apply do it")
+        terminal.print_note("set these for the number at Twilio, or let --apply do it")
     elif not changes:
-        terminal.note("this is how it is set at Twilio")
+        terminal.print_note("this is how it is set at Twilio")
     elif applied:
-        terminal.note(f"changed at Twilio: {', '.join(changes)}")
+        terminal.print_note(f"changed at Twilio: {', '.join(changes)}")
     else:
-        terminal.note(f"{terminal.counted(len(changes), 'setting')} to change; --apply does it")
+        terminal.print_note(
+            f"{terminal.counted(len(changes), 'setting')} to change; --apply does it"
+        )
 
 
 def _print_json(
@@ -119,7 +121,7 @@ def _print_json(
     changes: dict[str, str],
     applied: bool,
 ) -> None:
-    terminal.line(
+    terminal.print_line(
         json.dumps(
             {
                 "number": number,
@@ -153,8 +155,10 @@ def fallback(
         )
     chosen = choose_site(Sites.load(path), site)
     ladder = [(human.number, human.ring_s) for human in chosen.humans]
-    terminal.line(document([chosen.language], ladder, chosen.number_to_show))
-    terminal.note(f"for site {chosen.id}; host it at the carrier, then `callflow twilio setup`")
+    terminal.print_line(document([chosen.language], ladder, chosen.number_to_show))
+    terminal.print_note(
+        f"for site {chosen.id}; host it at the carrier, then `callflow twilio setup`"
+    )
 
 
 def choose_site(known: Sites, wanted: str | None) -> Site:

@@ -58,7 +58,7 @@ def up(
         bootstrap.forget()
     here = bootstrap.settings().data_dir
     if not deployment.keep_records(here):
-        terminal.note(
+        terminal.print_note(
             "no lasting records: they are not installed (pip install 'callflow[records]')"
         )
     bootstrap.library()  # Here a bad procedure is one sentence; in the workers, one in each log.
@@ -73,7 +73,7 @@ def up(
         stack.start_processes(port, line)
         _print_parts(stack)
         _supervise(stack, ended)
-        terminal.note("ending all of it …")
+        terminal.print_note("ending all of it …")
 
 
 def _print_parts(stack: SupervisedStack) -> None:
@@ -93,7 +93,7 @@ def _supervise(stack: SupervisedStack, ended: threading.Event) -> None:
     if stack.wait_until_at_work(_print_news):
         took_s = time.monotonic() - began
         console.print(terminal.text(f"ready in {took_s:.1f} s", "bold green"))
-        terminal.note(
+        terminal.print_note(
             "call it: callflow phone · type to it: callflow call · watch: callflow calls watch · "
             "end all of it: Ctrl-C"
         )

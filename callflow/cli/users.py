@@ -103,7 +103,7 @@ def add(
         if fold_name(name) in map(fold_name, users):
             raise UserExists(name)
         users[name] = user
-    terminal.line(f"{name} may sign in as {role}")
+    terminal.print_line(f"{name} may sign in as {role}")
 
 
 def ls(file: File = None, as_json: terminal.AsJson = False) -> None:
@@ -117,14 +117,14 @@ def ls(file: File = None, as_json: terminal.AsJson = False) -> None:
             {"name": name, **user.model_dump(mode="json", include=shown)}
             for name, user in users.items()
         ]
-        terminal.line(json.dumps(listed, ensure_ascii=False))
+        terminal.print_line(json.dumps(listed, ensure_ascii=False))
         return
     table = terminal.table("name", "role", "telephone", "language")
     for name, user in users.items():
         table.add_row(
             *map(terminal.text, (name, user.role, user.telephone or "", user.language or ""))
         )
-    terminal.page(table)
+    terminal.print_page(table)
 
 
 def rm(name: Name, file: File = None) -> None:
@@ -135,7 +135,7 @@ def rm(name: Name, file: File = None) -> None:
     with edit_users(path) as users:
         called = _known(users, name, path)
         del users[called]
-    terminal.line(f"{called} may sign in no more")
+    terminal.print_line(f"{called} may sign in no more")
 
 
 def password(name: Name, file: File = None) -> None:
@@ -147,7 +147,7 @@ def password(name: Name, file: File = None) -> None:
     with edit_users(path) as users:
         called = _known(users, name, path)
         users[called] = users[called].model_copy(update={"password": given})
-    terminal.line(f"{called} has another password")
+    terminal.print_line(f"{called} has another password")
 
 
 def role(
@@ -160,7 +160,7 @@ def role(
     with edit_users(path) as users:
         called = _known(users, name, path)
         users[called] = users[called].model_copy(update={"role": role})
-    terminal.line(f"{called} is {role}")
+    terminal.print_line(f"{called} is {role}")
 
 
 def log(
@@ -180,13 +180,13 @@ def log(
     lines = audit.sign_ins() if call_sid is None else audit.of_call(call_sid)
     if as_json:
         for one in lines:
-            terminal.line(json.dumps(asdict(one), ensure_ascii=False))
+            terminal.print_line(json.dumps(asdict(one), ensure_ascii=False))
         return
     table = terminal.table("at", "what", "by", "address")
     for one in lines:
         shown = (terminal.clock(one.at), one.what, one.by or "a name that nobody has", one.address)
         table.add_row(*map(terminal.text, shown))
-    terminal.page(table)
+    terminal.print_page(table)
 
 
 def _path(file: Path | None) -> Path:

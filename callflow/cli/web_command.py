@@ -52,9 +52,9 @@ def web(
     deployment.need()
     app.check_settings(bootstrap.settings(), host)
     if known.unsigned:
-        terminal.note(app.UNSIGNED)
+        terminal.print_note(app.UNSIGNED)
     if bootstrap.telephone() is None:
-        terminal.note("no CALLFLOW_TWILIO_ACCOUNT_SID: nobody can be rung, whatever happens")
+        terminal.print_note("no CALLFLOW_TWILIO_ACCOUNT_SID: nobody can be rung, whatever happens")
     # Reads its lists, before anybody can speak: it takes a third of a second of a processor, and
     # four callers at once would each wait for all of four readings.
     dangers("", "")

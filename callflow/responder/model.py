@@ -7,7 +7,7 @@ from threading import Event
 from typing import Literal, Protocol
 
 from callflow.errors import CallflowError
-from callflow.responder.prompt import Prompt
+from callflow.responder.prompt import ModelPrompt
 
 Failure = Literal["slow", "cut", "refused", "busy", "server", "unreachable", "auth", "nonsense"]
 
@@ -57,7 +57,7 @@ class Model(Protocol):
     """What it is called in the journal and in the breaker; holds no secret."""
 
     def stream(
-        self, prompt: Prompt, timeout_s: float, stop: Event, *, first_s: float | None = None
+        self, prompt: ModelPrompt, timeout_s: float, stop: Event, *, first_s: float | None = None
     ) -> Iterator[str]:
         """Yield the reply as it comes; ends when it is whole, or early when `stop` is set.
 

@@ -18,7 +18,7 @@ from threading import Event
 from typing import Any, Final
 
 from callflow.responder.model import Failure, Model, ModelError, ModelUnusable
-from callflow.responder.prompt import Prompt
+from callflow.responder.prompt import ModelPrompt
 
 MOST_TOKENS: Final = 300
 """A reply and its notes take about 120; a model that rambles is cut off long before."""
@@ -78,7 +78,7 @@ class EndpointModel(ABC):
         return self._pool.busy
 
     def stream(
-        self, prompt: Prompt, timeout_s: float, stop: Event, *, first_s: float | None = None
+        self, prompt: ModelPrompt, timeout_s: float, stop: Event, *, first_s: float | None = None
     ) -> Iterator[str]:
         """See `Model`."""
         first_s = timeout_s if first_s is None else first_s
@@ -87,7 +87,7 @@ class EndpointModel(ABC):
             self._pool, ask, first_s=first_s, timeout_s=timeout_s, stop=stop
         )
 
-    def _ask(self, prompt: Prompt, timeout: Any, client: Any) -> Iterator[str | None]:
+    def _ask(self, prompt: ModelPrompt, timeout: Any, client: Any) -> Iterator[str | None]:
         answer: Any = None
         try:
             answer = self._request(client, prompt, timeout)
@@ -101,7 +101,7 @@ class EndpointModel(ABC):
                 answer.close()
 
     @abstractmethod
-    def _request(self, client: Any, prompt: Prompt, timeout: Any) -> Any:
+    def _request(self, client: Any, prompt: ModelPrompt, timeout: Any) -> Any:
         """Begin a streamed answer."""
 
     @abstractmethod
@@ -136,7 +136,7 @@ class OpenAIModel(EndpointModel):
             spec = f"openai:{model_name}"
             raise ModelUnusable(spec, "its endpoint needs a key: set one") from error
 
-    def _request(self, client: Any, prompt: Prompt, timeout: Any) -> Any:
+    def _request(self, client: Any, prompt: ModelPrompt, timeout: Any) -> Any:
         return client.chat.completions.create(
             model=self._model_name,
             messages=[
@@ -201,7 +201,7 @@ class AnthropicModel(EndpointModel):
                 raise
             raise ModelUnusable(spec, "AWS credentials or AWS_REGION are not set") from error
 
-    def _request(self, client: Any, prompt: Prompt, timeout: Any) -> Any:
+    def _request(self, client: Any, prompt: ModelPrompt, timeout: Any) -> Any:
         return client.messages.create(
             model=self._model_name,
             max_tokens=MOST_TOKENS,

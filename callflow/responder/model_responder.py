@@ -31,7 +31,7 @@ from callflow.responder.model_reply import (
     verify_fact,
 )
 from callflow.responder.phrases import disclosures, generic
-from callflow.responder.prompt import Prompt, Prompts
+from callflow.responder.prompt import ModelPrompt, Prompts
 from callflow.responder.scripted import (
     ScriptedReply,
     approved,
@@ -228,7 +228,7 @@ def _may_help(error: ModelError, left_s: float) -> bool:
 class ReplyBuilder:
     """The reply to the owed turn of one record, in the making."""
 
-    def __init__(self, record: CallRecord, prompt: Prompt, check: SentenceCheck) -> None:
+    def __init__(self, record: CallRecord, prompt: ModelPrompt, check: SentenceCheck) -> None:
         self.record = record
         self.prompt = prompt
         self.plan = plan_reply(record)

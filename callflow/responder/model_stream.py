@@ -52,7 +52,7 @@ def read_timeout(first_s: float, timeout_s: float) -> httpx2.Timeout:
     return httpx2.Timeout(first_s, read=timeout_s)
 
 
-class Connection:
+class ModelConnection:
     """One connection to an endpoint. One request at a time; one that was hung up is used up."""
 
     def __init__(self, build: Callable[[httpx2.Client], Any]) -> None:
@@ -106,10 +106,10 @@ class ConnectionPool:
     def _begin_anew(self, pid: int) -> None:
         self._pid = pid
         self._lock = threading.Lock()
-        self._idle: list[Connection] = []
+        self._idle: list[ModelConnection] = []
         self._busy = 0
 
-    def take(self) -> Connection:
+    def take(self) -> ModelConnection:
         """A connection that is free, or a new one. Raises ModelError when too many hang."""
         if self._pid != os.getpid():
             self._begin_anew(os.getpid())
@@ -122,12 +122,12 @@ class ConnectionPool:
             if self._idle:
                 return self._idle.pop()
         try:
-            return Connection(self._build)
+            return ModelConnection(self._build)
         except BaseException:
             self._forget_one()
             raise
 
-    def give_back(self, connection: Connection, *, usable: bool) -> None:
+    def give_back(self, connection: ModelConnection, *, usable: bool) -> None:
         """The thread of this connection has ended; `usable`: the next request may go over it."""
         if not usable:
             connection.close()
@@ -153,7 +153,7 @@ class _End:
 class _Request:
     """Who is still there: the thread that reads, and whoever waits for what it has read."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ModelConnection) -> None:
         self.connection = connection
         self.items: queue.SimpleQueue[str | BaseException | type[_End]] = queue.SimpleQueue()
         self._lock = threading.Lock()

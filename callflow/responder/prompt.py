@@ -51,7 +51,7 @@ class PromptError(CallflowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class ModelPrompt:
     """What a model is asked in one turn. `own` is the prompt's own words, which it must not say."""
 
     system: str
@@ -84,7 +84,7 @@ class Prompts:
             raise PromptError(str(folder), "is no folder; name the one that holds your prompts")
         return cls(*(_checked(name, gaps, folder) for name, gaps in _FILES.items()))
 
-    def fill(self, record: CallRecord, lift: str = "") -> Prompt:
+    def fill(self, record: CallRecord, lift: str = "") -> ModelPrompt:
         """The prompt for the turn that is owed; `lift` is what is known about where the caller is.
 
         The oldest turns are left out first when it grows beyond MOST_CHARS.
@@ -96,7 +96,7 @@ class Prompts:
         gaps = _gaps(record, lift)
         room = MOST_CHARS - len(system) - len(_filled(self.turn, gaps | {"conversation": ""}))
         gaps["conversation"] = _conversation(record, max(room, 0))
-        return Prompt(system, _filled(self.turn, gaps), plain(system))
+        return ModelPrompt(system, _filled(self.turn, gaps), plain(system))
 
 
 def _checked(name: str, gaps: frozenset[str], folder: Path | None) -> str:

@@ -13,7 +13,7 @@ from threading import Event
 import pytest
 
 from callflow.responder.model import ModelError
-from callflow.responder.prompt import Prompt
+from callflow.responder.prompt import ModelPrompt
 from tests.model.asking import AMPLE_S, LATE_S, SCRIPT, at, grammar, heard, responder
 from tests.model.llama import Llama
 from tests.model.proxy import Proxy, proxy
@@ -30,7 +30,7 @@ BABBLE = grammar('"I hear you."', "[A-Z] [a-z]+ word{400}")
 
 def test_a_server_that_is_killed_in_mid_stream_is_noticed_at_once(own_llama: Llama) -> None:
     model = at(own_llama.url)
-    letters = model.stream(Prompt("Speak.", "Tell me a very long story."), AMPLE_S, Event())
+    letters = model.stream(ModelPrompt("Speak.", "Tell me a very long story."), AMPLE_S, Event())
     next(letters)
     own_llama.kill()
     with pytest.raises(ModelError) as raised:

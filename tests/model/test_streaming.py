@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from callflow.responder.model import ModelError
-from callflow.responder.prompt import Prompt
+from callflow.responder.prompt import ModelPrompt
 from callflow.responder.scripted import approved
 from callflow.responder.sentences import plain, split
 from tests.model.asking import (
@@ -54,7 +54,7 @@ ASKED_FOR = (
 
 
 def test_letters_come_while_the_model_still_writes(llama: Llama) -> None:
-    prompt = Prompt("You tell stories.", "Tell me a long story about a lift.")
+    prompt = ModelPrompt("You tell stories.", "Tell me a long story about a lift.")
     came = list(islice(at(llama.url).stream(prompt, AMPLE_S, Event()), 20))
     assert len(came) == 20
     assert "".join(came).strip()
@@ -146,14 +146,14 @@ def test_a_key_that_is_wrong_is_the_servers_own_no_and_ends_the_asking(llama: Ll
 
 def test_a_prompt_that_is_too_long_for_the_server_is_refused_by_it(llama: Llama) -> None:
     with pytest.raises(ModelError) as raised:
-        list(at(llama.url).stream(Prompt("Listen.", "stuck again " * 4000), AMPLE_S, Event()))
+        list(at(llama.url).stream(ModelPrompt("Listen.", "stuck again " * 4000), AMPLE_S, Event()))
     assert (raised.value.kind, raised.value.status) == ("refused", 400)
     assert "stuck" not in str(raised.value)
 
 
 def test_a_listener_that_goes_away_lets_the_next_one_be_served(through: Proxy) -> None:
     through.added = grammar("[A-Z] [a-z]+ word{400}")
-    letters = at(through.url).stream(Prompt("Speak.", "Tell me all."), AMPLE_S, Event())
+    letters = at(through.url).stream(ModelPrompt("Speak.", "Tell me all."), AMPLE_S, Event())
     next(letters)
     letters.close()  # type: ignore[attr-defined]
     assert through.exchanges[0].over.wait(2.0)

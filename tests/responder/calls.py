@@ -11,7 +11,7 @@ from callflow.call.record import CallRecord, Draft, Sentence, SopChunk, ThreadEn
 from callflow.call.state import CallState
 from callflow.responder import Piece, Responder
 from callflow.responder.model import ModelError
-from callflow.responder.prompt import Prompt
+from callflow.responder.prompt import ModelPrompt
 from callflow.responder.sentences import plain
 
 LINES = {
@@ -88,11 +88,11 @@ class Speaks:
     texts: tuple[str, ...] = ()
     fails: list[ModelError | None] = field(default_factory=list)
     name: str = "fake:one"
-    prompts: list[Prompt] = field(default_factory=list)
+    prompts: list[ModelPrompt] = field(default_factory=list)
     closed: int = 0
 
     def stream(
-        self, prompt: Prompt, timeout_s: float, stop: Event, *, first_s: float | None = None
+        self, prompt: ModelPrompt, timeout_s: float, stop: Event, *, first_s: float | None = None
     ) -> Iterator[str]:
         self.prompts.append(prompt)
         failure = self.fails.pop(0) if self.fails else None

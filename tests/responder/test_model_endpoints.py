@@ -19,7 +19,7 @@ from callflow.redis.scripts import Scripts
 from callflow.responder.model import Failure, Model, ModelError, ModelUnusable
 from callflow.responder.model_providers import EndpointModel, model
 from callflow.responder.model_responder import Breaker, ModelResponder
-from callflow.responder.prompt import Prompt
+from callflow.responder.prompt import ModelPrompt
 from callflow.responder.scripted import ScriptedResponder
 from callflow.store.breaker import Breakers
 from tests.needs import missing
@@ -34,7 +34,7 @@ from tests.responder.model_server import (
 )
 from tests.waiting import wait_until
 
-PROMPT = Prompt("You speak with a caller.", "What do you say?")
+PROMPT = ModelPrompt("You speak with a caller.", "What do you say?")
 WIRES = ("openai", "anthropic")
 FIRST_S, REPLY_S = 0.2, 0.4
 """For endpoints that never answer; those that fail at once get AMPLE_S, however busy we are."""
