@@ -23,7 +23,7 @@ from callflow.access import sign_in
 from callflow.access.auth import BoardAuth
 from callflow.access.http import SESSION_COOKIE
 from callflow.access.passwords import hashed
-from callflow.access.sessions import Person
+from callflow.access.sessions import BoardUser
 from callflow.access.users_file import User, edit_users
 from callflow.call.role import Permission, Role
 from callflow.settings import Settings
@@ -54,7 +54,7 @@ def write_users(path: Path, **roles: str) -> Path:
     return path
 
 
-async def page(request: Request, person: Person) -> Response:
+async def page(request: Request, person: BoardUser) -> Response:
     return PlainTextResponse(f"{person.name} {person.role}: {SECRET_WORDS}")
 
 
@@ -117,18 +117,18 @@ def board_app(redis_url: str, **settings: object) -> Iterator[BoardApp]:
     auth = BoardAuth(Settings.model_validate(given))
     done: list[dict[str, str]] = []
 
-    async def act(request: Request, person: Person) -> Response:
+    async def act(request: Request, person: BoardUser) -> Response:
         done.append({"by": person.name, **request.state.form})
         return PlainTextResponse("done")
 
-    async def csrf(request: Request, person: Person) -> Response:
+    async def csrf(request: Request, person: BoardUser) -> Response:
         return PlainTextResponse(auth.csrf_token(request))
 
-    async def call(request: Request, person: Person) -> Response:
+    async def call(request: Request, person: BoardUser) -> Response:
         await auth.audit(person, Permission.READ, SID)
         return PlainTextResponse(SECRET_WORDS)
 
-    async def events(request: Request, person: Person) -> Response:
+    async def events(request: Request, person: BoardUser) -> Response:
         async def endless() -> AsyncIterator[str]:
             while True:
                 yield f"data: {SECRET_WORDS}\n\n"

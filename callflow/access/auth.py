@@ -32,8 +32,8 @@ from starlette.staticfiles import StaticFiles
 
 from callflow.access.http import PRE_SESSION_COOKIE, SESSION_COOKIE, BoardOrigin
 from callflow.access.sessions import (
+    BoardUser,
     Lifetimes,
-    Person,
     Sessions,
     SessionUser,
     csrf_token,
@@ -70,7 +70,7 @@ STORE_GONE_S = 30.0
 """So long a stream goes on while the store does not answer: a failover is over by then, and until
 then boards show that what they show is old."""
 
-PersonHandler = Callable[[Request, Person], Awaitable[Response]]
+PersonHandler = Callable[[Request, BoardUser], Awaitable[Response]]
 PublicHandler = Callable[[Request], Awaitable[Response]]
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -189,7 +189,7 @@ class BoardAuth:
         token = self.origin.read_cookie(request, SESSION_COOKIE)
         return csrf_token(token) if token else ""
 
-    async def audit(self, person: Person, permission: Permission, call_sid: str) -> None:
+    async def audit(self, person: BoardUser, permission: Permission, call_sid: str) -> None:
         """Keep that somebody did this in a call; before they are shown what they asked for."""
         log.info("%s: %s by %s", call_sid, permission, person.name)
         await self.run(self._audit.note, call_sid, person.name, str(permission))

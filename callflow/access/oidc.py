@@ -31,7 +31,7 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from callflow.access.auth import SignInRefused
-from callflow.access.sessions import Person, SessionUser, new_token, same_secret
+from callflow.access.sessions import BoardUser, SessionUser, new_token, same_secret
 from callflow.call.role import Role, roles_by_claim
 from callflow.i18n import choose_language
 from callflow.settings import LOOPBACK, Settings
@@ -117,7 +117,7 @@ class OidcSignIn:
             raise SignInRefused("no_role", "none of their roles is mapped", by=name)
         telephone = re.sub(r"[ ()./-]", "", str(claims.get("phone_number") or ""))
         language = choose_language(str(claims.get("locale", "")))
-        person = Person(name, role, telephone if _E164.fullmatch(telephone) else None, language)
+        person = BoardUser(name, role, telephone if _E164.fullmatch(telephone) else None, language)
         return SessionUser(person, "oidc", subject)
 
 

@@ -27,7 +27,7 @@ _SESSION_TOKEN = re.compile(r"([0-9a-f]{32})\.[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class BoardUser:
     """Somebody at the board. `name` is what the journal calls them.
 
     `telephone`: where they can be rung for a call, E.164. `language`: of the pages, `en` or `zh`.
@@ -47,7 +47,7 @@ class SessionUser:
     ever. `stamp` changes with a local user's role or password, and ends their sessions.
     """
 
-    person: Person
+    person: BoardUser
     source: Literal["local", "oidc"]
     subject: str
     stamp: str = ""
@@ -66,7 +66,7 @@ class SessionUser:
         """From what `to_json` gave."""
         fields = json.loads(text)
         person = fields.pop("person")
-        return cls(person=Person(**{**person, "role": Role(person["role"])}), **fields)
+        return cls(person=BoardUser(**{**person, "role": Role(person["role"])}), **fields)
 
 
 def new_token(user_key: str = "") -> str:

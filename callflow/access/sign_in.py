@@ -21,7 +21,7 @@ from callflow.access import passwords
 from callflow.access.auth import SIGN_IN, BoardAuth, SignInRefused
 from callflow.access.http import PRE_SESSION_COOKIE
 from callflow.access.sessions import (
-    Person,
+    BoardUser,
     SessionUser,
     SignInAttempts,
     csrf_token,
@@ -158,7 +158,7 @@ class SignInPages:
         user = found[1].session_user(found[0], self._language(request))
         return await self._let_in(request, user, form.get("next", ""))
 
-    async def sign_out(self, request: Request, person: Person) -> Response:
+    async def sign_out(self, request: Request, person: BoardUser) -> Response:
         """Sign out: here, or with the field `everywhere` wherever they are signed in."""
         everywhere = request.state.form.get("everywhere") == "yes"
         what: Passage = "signed_out_everywhere" if everywhere else "signed_out"

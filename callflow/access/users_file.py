@@ -22,7 +22,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from callflow import strict_yaml
-from callflow.access.sessions import Person, SessionUser, hash_token
+from callflow.access.sessions import BoardUser, SessionUser, hash_token
 from callflow.call.role import Role
 from callflow.errors import CallflowError
 from callflow.strict_yaml import YamlError
@@ -71,7 +71,7 @@ class User(BaseModel):
 
     def session_user(self, name: str, language: str = "en") -> SessionUser:
         """Who they are to a session. `language`: what their browser asks for."""
-        person = Person(name, self.role, self.telephone, self.language or language)
+        person = BoardUser(name, self.role, self.telephone, self.language or language)
         stamp = hash_token(f"{self.role} {self.password}")
         return SessionUser(person, "local", fold_name(name), stamp)
 
@@ -133,36 +133,25 @@ def read_users(path: Path) -> dict[str, User]:
         raise UsersError(path, "is no JSON", error.lineno) from error
     except (ValueError, RecursionError) as error:
         raise UsersError(path, "is no JSON") from error
-    users: dict[str, User] = {}
-    for name, fields in document.items():
-        users[name] = _validate(path, name, fields)
+    users = {name: _validate(path, name, fields) for name, fields in document.items()}
     if len({fold_name(name) for name in users}) < len(users):
         raise UsersError(path, "has two names that differ in nothing but capitals")
     return users
 
 
-class _DuplicateName(Exception):
-    """A name that stands twice: which of the two counts would be chance."""
-
-
-def _refuse_duplicates(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
-    for name, value in pairs:
-        if str(name) in found:
-            raise _DuplicateName(name)
-        found[str(name)] = value
-    return found
-
-
 def _parse(path: Path, text: str) -> dict[str, Any]:
-    try:
-        document = (
-            json.loads(text, object_pairs_hook=_refuse_duplicates)
-            if is_json(path)
-            else strict_yaml.parse(text)
-        )
-    except _DuplicateName as error:
-        raise UsersError(path, f"has {error} twice") from error
+    def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise UsersError(path, f"has {name} twice")
+            found[name] = value
+        return found
+
+    if is_json(path):
+        document = json.loads(text, object_pairs_hook=refuse_duplicates)
+    else:
+        document = strict_yaml.parse(text)
     users = document.get("users") if isinstance(document, dict) else None
     if users in (None, ""):
         users = {}

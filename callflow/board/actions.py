@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
 from callflow.access.auth import BoardAuth
-from callflow.access.sessions import Person
+from callflow.access.sessions import BoardUser
 from callflow.call import edits
 from callflow.call.disposition import MaybeTrapped, disposition
 from callflow.call.edits import ReasonMissing, StaleEdit, TooMuch, WithHuman
@@ -52,7 +52,7 @@ class ActionForm:
     """One form: about which call, by whom, as which request, and what the person had seen."""
 
     call_sid: str
-    person: Person
+    person: BoardUser
     fields: Mapping[str, str]
     request: str
 
@@ -207,8 +207,8 @@ def routes(auth: BoardAuth) -> list[BaseRoute]:
     ]
 
 
-def _handler(action: Action) -> Callable[[Request, Person], Awaitable[Response]]:
-    async def handler(request: Request, person: Person) -> Response:
+def _handler(action: Action) -> Callable[[Request, BoardUser], Awaitable[Response]]:
+    async def handler(request: Request, person: BoardUser) -> Response:
         actions: BoardActions = request.state.actions
         fields: Mapping[str, str] = request.state.form
         name = fields.get("request") or new_request()

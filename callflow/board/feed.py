@@ -101,11 +101,6 @@ class RowChanges:
             return f'"rows":[{rows}]'
         return f'"changed":[{rows}],"gone":{encode_json(self.gone)}'
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same for Python."""
-        rows = [one.row.to_dict() for one in self.rows]
-        return {"rows": rows} if self.whole else {"changed": rows, "gone": list(self.gone)}
-
 
 @dataclass(frozen=True, slots=True)
 class BoardUpdate:
@@ -122,13 +117,8 @@ class BoardUpdate:
             return "clock"
         return "snapshot" if self.changes.whole else "change"
 
-    def to_dict(self) -> dict[str, Any]:
-        """`version`, `header`, and `rows`, or `changed` and `gone`, or none of them."""
-        changes = {} if self.changes is None else self.changes.to_dict()
-        return {"version": self.version, "header": dict(self.header), **changes}
-
     def to_json(self) -> str:
-        """The same as text, on one line."""
+        """One line: `version`, `header`, and `rows`, or `changed` and `gone`, or none of them."""
         changes = "" if self.changes is None else f",{self.changes.text}"
         return f'{{"version":{self.version},"header":{encode_json(self.header)}{changes}}}'
 

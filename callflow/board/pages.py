@@ -27,7 +27,7 @@ from starlette.responses import (
 from starlette.routing import BaseRoute
 
 from callflow.access.auth import BoardAuth
-from callflow.access.sessions import Person
+from callflow.access.sessions import BoardUser
 from callflow.board.call_page import CallPage
 from callflow.board.cells import header_figures, row_cells
 from callflow.board.feed import Feed
@@ -113,12 +113,12 @@ def routes(auth: BoardAuth, sites: Sites) -> list[BaseRoute]:
     ]
 
 
-async def events(request: Request, person: Person) -> Response:
+async def events(request: Request, person: BoardUser) -> Response:
     """What happens to all calls, as it happens."""
     return stream_events(request.state.feed, request.headers.get("last-event-id", ""))
 
 
-async def session(request: Request, person: Person) -> Response:
+async def session(request: Request, person: BoardUser) -> Response:
     """Who is signed in: a stream that was refused does not tell why."""
     return JSONResponse({"name": person.name, "role": str(person.role)})
 
@@ -156,7 +156,7 @@ class BoardPages:
     auth: BoardAuth
     sites: Sites
 
-    async def show_board(self, request: Request, person: Person) -> Response:
+    async def show_board(self, request: Request, person: BoardUser) -> Response:
         """All calls as they are now; what happens then comes as events."""
         if (other := self._switch_language(request)) is not None:
             return other
@@ -180,7 +180,7 @@ class BoardPages:
             script_words=w.select(*BOARD_WORDS),
         )
 
-    async def show_call(self, request: Request, person: Person) -> Response:
+    async def show_call(self, request: Request, person: BoardUser) -> Response:
         """One call with every word of it. Kept before it is shown: who has read it."""
         if (other := self._switch_language(request)) is not None:
             return other
@@ -209,7 +209,7 @@ class BoardPages:
     def _render_call(
         self,
         request: Request,
-        person: Person,
+        person: BoardUser,
         record: CallRecord,
         journal: list[JournalEntry],
         now_ms: int,
@@ -236,7 +236,7 @@ class BoardPages:
         self,
         name: str,
         request: Request,
-        person: Person,
+        person: BoardUser,
         w: Catalogue,
         *,
         status: int = 200,
@@ -280,7 +280,7 @@ class BoardPages:
         return response
 
 
-def words_for(request: Request, person: Person) -> Catalogue:
+def words_for(request: Request, person: BoardUser) -> Catalogue:
     """The words in the language that was chosen on this machine, else what the person reads, else
     what the browser accepts."""
     accepts = request.headers.get("accept-language", "")

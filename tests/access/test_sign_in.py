@@ -18,9 +18,9 @@ from callflow.access.http import BoardOrigin
 from callflow.access.passwords import hashed
 from callflow.access.sessions import (
     Allowed,
+    BoardUser,
     Lifetimes,
     Limits,
-    Person,
     Sessions,
     SessionUser,
     SignInAttempts,
@@ -46,7 +46,7 @@ from tests.board_app import (
     write_users,
 )
 
-KEY = SessionUser(Person("ana", Role.VIEWER), "local", "ana").key
+KEY = SessionUser(BoardUser("ana", Role.VIEWER), "local", "ana").key
 
 
 @pytest.fixture

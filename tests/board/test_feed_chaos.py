@@ -62,7 +62,9 @@ def test_while_a_master_is_gone_its_calls_are_stale_and_after_the_failover_live_
                 return any(row.call_sid == sid and row.last for row in feed.snapshot().rows)
 
             async with feed.running(), aclosing(feed.follow()) as board:
-                assert len((await anext(board)).to_dict()["rows"]) == len(sids)
+                first = await anext(board)
+                assert first.changes is not None
+                assert len(first.changes.rows) == len(sids)
                 own.servers[0].kill()
                 news = await until(lambda one: stale(feed))
                 assert stale(feed) == theirs
