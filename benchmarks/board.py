@@ -29,7 +29,7 @@ from benchmarks.lines import PUBLIC_URL, TOKEN
 from benchmarks.talkers import Talkers
 from benchmarks.telephone import Size, listens, spread
 from benchmarks.waiting import wait_until
-from callflow.access.sessions import Sessions, hash_token, new_token
+from callflow.access.sessions import Sessions
 from callflow.access.users_file import User, edit_users
 from callflow.call.role import Role
 from callflow.lab.embedded_server import EmbeddedServer
@@ -178,11 +178,7 @@ def run(plan: Plan, scratch: Path) -> dict[str, Any]:
         talkers = Talkers(store, plan.calls, plan.every_s, plan.turn_s)
         talkers.open_all()
         with _web(server.url, scratch) as (web, port, user):
-            session_user = user.session_user("benchmark")
-            token = new_token(session_user.key)
-            Sessions(Scripts(client)).begin(
-                session_user.key, hash_token(token), session_user.to_json()
-            )
+            token = Sessions(Scripts(client)).begin(user.session_user("benchmark"))
             with talkers.talking():
                 found = asyncio.run(watch(plan, client, web, port, token))
     return {**found, "turns": talkers.turns, "talkers_late_ms": round(1000 * talkers.late_s)}

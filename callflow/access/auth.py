@@ -37,10 +37,7 @@ from callflow.access.sessions import (
     Sessions,
     SessionUser,
     csrf_token,
-    hash_token,
-    new_token,
     same_secret,
-    user_key_of,
 )
 from callflow.access.users_file import Users, UsersError
 from callflow.call.role import Permission
@@ -203,12 +200,9 @@ class BoardAuth:
         """Begin a session for somebody who has just shown who they are, with a token that nobody
         has seen before; what the browser had is worth nothing any more."""
         former = self.origin.read_cookie(request, SESSION_COOKIE)
-        key = user_key_of(former)
-        if key is not None:
-            # Not assured: while replicas are gone people must be able to come in.
-            await self.run(self.sessions.end, key, hash_token(former), assured=False)
-        token = new_token(user.key)
-        await self.run(self.sessions.begin, user.key, hash_token(token), user.to_json())
+        # Not assured: while replicas are gone people must be able to come in.
+        await self.run(self.sessions.end, former, assured=False)
+        token = await self.run(self.sessions.begin, user)
         self.origin.delete_cookie(response, PRE_SESSION_COOKIE)
         self.origin.set_cookie(response, SESSION_COOKIE, token)
 
@@ -219,28 +213,18 @@ class BoardAuth:
         its user can see that, and ask again.
         """
         token = self.origin.read_cookie(request, SESSION_COOKIE)
-        key = user_key_of(token)
-        if key is not None:
-            hashed = hash_token(token)
-            user = await self.run(self.sessions.find, key, hashed)
-            try:
-                if everywhere:
-                    await self.run(self.sessions.end_all, key)
-                else:
-                    await self.run(self.sessions.end, key, hashed)
-            except StoreUnreplicated:
-                if user is not None:
-                    await self.run(self.sessions.begin, key, hashed, user)
-                raise
+        user = await self.run(self.sessions.find, token)
+        try:
+            await self.run(self.sessions.end_all if everywhere else self.sessions.end, token)
+        except StoreUnreplicated:
+            if user is not None:
+                await self.run(self.sessions.begin, user, token)
+            raise
         self.origin.delete_cookie(response, SESSION_COOKIE)
 
     async def _session_user(self, request: Request) -> SessionUser | None:
         token = self.origin.read_cookie(request, SESSION_COOKIE)
-        key = user_key_of(token)
-        if key is None:
-            return None
-        found = await self.run(self.sessions.find, key, hash_token(token))
-        user = None if found is None else SessionUser.from_json(found)
+        user = await self.run(self.sessions.find, token) if token else None
         return user if user is not None and self._is_unchanged(user) else None
 
     def _is_unchanged(self, user: SessionUser) -> bool:

@@ -24,6 +24,7 @@ from callflow.store.keys import PREFIX
 TOKEN_BYTES = 32
 
 _SESSION_TOKEN = re.compile(r"([0-9a-f]{32})\.[A-Za-z0-9_-]{43}", re.ASCII)
+"""Whose it is, by `SessionUser.key`, before what nobody can guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,9 @@ class SessionUser:
         return cls(person=BoardUser(**{**person, "role": Role(person["role"])}), **fields)
 
 
-def new_token(user_key: str = "") -> str:
-    """A random token of 256 bits; with `user_key` (32 hex digits, whose it is) before it."""
-    token = secrets.token_urlsafe(TOKEN_BYTES)
-    return f"{user_key}.{token}" if user_key else token
-
-
-def user_key_of(token: str) -> str | None:
-    """Whose a session's token says that it is; None for what is no token of a session."""
-    found = _SESSION_TOKEN.fullmatch(token)
-    return found and found[1]
+def new_token() -> str:
+    """43 random characters of 256 bits."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def hash_token(token: str) -> str:
@@ -105,63 +99,66 @@ class Lifetimes:
 
 
 class Sessions:
-    """Begins, finds and ends sessions. All raise StoreUnavailable when the server is gone.
-
-    `user_key` is `SessionUser.key`, `token_hash` is the hash of the session's token.
-    """
+    """Begins, finds and ends sessions by their tokens. All raise StoreUnavailable when the server
+    is gone; what is no token of a session has none."""
 
     def __init__(self, scripts: Scripts, lifetimes: Lifetimes | None = None) -> None:
         self._scripts = scripts
         self._lifetimes = lifetimes or Lifetimes()
 
-    def begin(
-        self, user_key: str, token_hash: str, user: str, *, now_ms: int | None = None
-    ) -> None:
-        """Let the token stand for `user` (any text). Twice for one token is once."""
-        self._run("begin", user_key, token_hash, user, now_ms)
+    def begin(self, user: SessionUser, token: str = "", *, now_ms: int | None = None) -> str:
+        """Let a token, a new one or one that this user had, stand for the user. Returns it."""
+        token = token or f"{user.key}.{new_token()}"
+        self._run("begin", token, user.to_json(), now_ms)
+        return token
 
-    def find(self, user_key: str, token_hash: str, *, now_ms: int | None = None) -> str | None:
+    def find(self, token: str, *, now_ms: int | None = None) -> SessionUser | None:
         """The user, and the session counts as used now; None when it has ended or never was."""
-        user: str | None = self._run("look", user_key, token_hash, "", now_ms).facts.get("holder")
-        return user
+        user = self._run("look", token, "", now_ms)
+        return None if user is None else SessionUser.from_json(user)
 
-    def end(self, user_key: str, token_hash: str, *, assured: bool = True) -> None:
+    def end(self, token: str, *, assured: bool = True) -> None:
         """End one session; one that has ended stays so. Raises StoreUnreplicated when too few
         replicas know that in time, where that must be `assured`: a failover would bring it back.
         """
-        self._run("end", user_key, token_hash, "", None, assured=assured)
+        self._run("end", token, assured=assured)
 
-    def end_all(self, user_key: str) -> None:
-        """End every session that this user has, wherever it was begun. Raises StoreUnreplicated
-        as `end` does."""
-        self._run("end_all", user_key, "", "", None, assured=True)
+    def end_all(self, token: str) -> None:
+        """End every session that this token's user has, wherever it was begun. Raises
+        StoreUnreplicated as `end` does."""
+        self._run("end_all", token, assured=True)
 
     def _run(
         self,
         what: Literal["begin", "look", "end", "end_all"],
-        user_key: str,
-        token_hash: str,
-        user: str,
-        now_ms: int | None,
+        token: str,
+        user: str = "",
+        now_ms: int | None = None,
         *,
         assured: bool = False,
-    ) -> ScriptReply:
-        base = f"{PREFIX}:{{{user_key}}}"
+    ) -> str | None:
+        """Returns the user whom a script has found."""
+        found = _SESSION_TOKEN.fullmatch(token)
+        if found is None:
+            return None
+        base = f"{PREFIX}:{{{found[1]}}}"
         asked = invoke(
             "session",
-            {"session": f"{base}:session:{token_hash}", "signed_out": f"{base}:signed-out"},
+            {"session": f"{base}:session:{hash_token(token)}", "signed_out": f"{base}:signed-out"},
             what=what,
             holder=user,
             idle_ms=self._lifetimes.idle_ms,
             most_ms=self._lifetimes.most_ms,
             now_ms=now_ms,
         )
-        if not assured:
-            return self._scripts.run(asked)
-        reply, enough = self._scripts.run_assured(asked)
-        if not enough:
-            raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
-        return reply
+        if assured:
+            reply, enough = self._scripts.run_assured(asked)
+            if not enough:
+                raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
+        else:
+            reply = self._scripts.run(asked)
+        holder: str | None = reply.facts.get("holder")
+        return holder
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from callflow.access.sessions import Sessions
+from callflow.access.sessions import BoardUser, Sessions, SessionUser
+from callflow.call.role import Role
 from callflow.errors import StoreUnreplicated
 from callflow.redis.client import connect
 from callflow.redis.scripts import Replicas, Scripts
@@ -22,7 +23,7 @@ from tests.board_app import (
 )
 from tests.pairs import Pair, pair_of_servers
 
-ANA = "a" * 32
+ANA = SessionUser(BoardUser("ana", Role.VIEWER), "local", "ana")
 
 
 @pytest.fixture
@@ -72,8 +73,8 @@ def test_who_signs_in_again_while_replicas_are_gone_is_let_in(pair: Pair, here: 
 def test_a_session_that_has_ended_is_asked_of_the_replicas_as_well(pair: Pair) -> None:
     with connect(pair.url) as client:
         careful = Sessions(Scripts(client, replicas=Replicas(1, 100)))
-        careful.begin(ANA, "t", "ana")
+        token = careful.begin(ANA)
         pair.cut_off_replica()
         for _ in range(2):
             with pytest.raises(StoreUnreplicated):
-                careful.end(ANA, "t")
+                careful.end(token)

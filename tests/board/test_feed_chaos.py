@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from callflow.access.sessions import Sessions, hash_token, new_token
+from callflow.access.sessions import Sessions
 from callflow.access.users_file import User, edit_users
 from callflow.board.board_reader import BoardReader
 from callflow.board.feed import BoardUpdate, Feed
@@ -99,11 +99,8 @@ def web(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[tuple[StackProce
         "CALLFLOW_TWILIO_AUTH_TOKEN": "0123456789abcdef0123456789abcdef",
         "CALLFLOW_SITES": str(resources.files("callflow.lab.chaos") / "demo_sites.yaml"),
     }
-    session_user = user.session_user("ana")
-    token = new_token(session_user.key)
     with connect(own_server.url) as client:
-        sessions = Sessions(Scripts(client))
-        sessions.begin(session_user.key, hash_token(token), session_user.to_json())
+        token = Sessions(Scripts(client)).begin(user.session_user("ana"))
     with LocalStack(env, tmp_path / "logs") as stack:
         process, url = stack.start_web(port), f"http://127.0.0.1:{port}"
         wait_until(lambda: _answers(url), "the web process answers", 30)

@@ -5,7 +5,16 @@ from __future__ import annotations
 
 import time
 
-from callflow.access.sessions import Allowed, Lifetimes, Limits, Sessions, SignInAttempts
+from callflow.access.sessions import (
+    Allowed,
+    BoardUser,
+    Lifetimes,
+    Limits,
+    Sessions,
+    SessionUser,
+    SignInAttempts,
+)
+from callflow.call.role import Role
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.leaks import keys_without_lifetime
 from callflow.redis.client import Client, connect
@@ -15,27 +24,27 @@ from callflow.store.claims import claim_once
 from tests.acl import PASSWORD, refusals, url_of, users
 from tests.parts import SID, Parts
 
-ANA, BO = "a" * 32, "b" * 32
+ANA, BO = (SessionUser(BoardUser(name, Role.VIEWER), "local", name) for name in ("ana", "bo"))
 
 
 def a_day_at_the_door(client: Client) -> None:
     """Everything that sign-in asks of the store."""
     scripts = Scripts(client)
     sessions = Sessions(scripts)
-    for token in ("t1", "t2"):
-        sessions.begin(ANA, token, "ana")
-    sessions.begin(BO, "t3", "bo")
-    assert sessions.find(ANA, "t1") == "ana"
-    assert sessions.find(BO, "t1") is None
-    sessions.end(ANA, "t1")
-    sessions.end(ANA, "t1")
-    assert sessions.find(ANA, "t1") is None
-    assert sessions.find(ANA, "t2") == "ana"
-    sessions.end_all(ANA)
-    assert sessions.find(ANA, "t2") is None
-    assert sessions.find(BO, "t3") == "bo"
-    sessions.begin(ANA, "t4", "ana again")
-    assert sessions.find(ANA, "t4") == "ana again"
+    first, second, bos = (sessions.begin(user) for user in (ANA, ANA, BO))
+    assert sessions.find(first) == ANA
+    assert sessions.find(f"{BO.key}.{first.partition('.')[2]}") is None
+    sessions.end(first)
+    sessions.end(first)
+    assert sessions.find(first) is None
+    assert sessions.find(second) == ANA
+    sessions.end_all(second)
+    assert sessions.find(second) is None
+    assert sessions.find(bos) == BO
+    assert sessions.find(sessions.begin(ANA)) == ANA
+    for no_token in ("", "x", ANA.key):
+        sessions.end(no_token)
+        assert sessions.find(no_token) is None
     attempts = SignInAttempts(scripts, Limits(pair=Allowed(1, 60_000)))
     assert attempts.begin("ana", "192.0.2.1") == 0
     attempts.forgive("ana", "192.0.2.1")
@@ -71,9 +80,9 @@ def test_with_no_more_rights_than_are_granted() -> None:
             refusals(server)
             with connect(url_of(server, "callflow")) as client:
                 scripts = Scripts(client)
-                Sessions(scripts).begin(ANA, "t", "ana")
-                Sessions(scripts).end_all(ANA)
-                assert Sessions(scripts).find(ANA, "t") is None
+                token = Sessions(scripts).begin(ANA)
+                Sessions(scripts).end_all(token)
+                assert Sessions(scripts).find(token) is None
                 SignInAttempts(scripts).begin("ana", "192.0.2.1")
                 SignInAttempts(scripts).forgive("ana", "192.0.2.1")
                 assert claim_once(scripts, "once:s", 60_000)
@@ -89,11 +98,11 @@ def test_with_no_more_rights_than_are_granted() -> None:
 def test_the_count_of_sign_outs_outlives_every_session_begun_at_it(redis_url: str) -> None:
     with connect(redis_url) as client:
         sessions = Sessions(Scripts(client), Lifetimes(idle_ms=60_000, most_ms=100_000))
-        sessions.begin(ANA, "old", "ana")
-        sessions.end_all(ANA)
+        old = sessions.begin(ANA)
+        sessions.end_all(old)
         (count,) = client.scan_iter("*signed-out")
         client.pexpire(count, 5_000)
-        sessions.begin(ANA, "new", "ana")
+        new = sessions.begin(ANA)
         assert client.pttl(count) > 90_000
-        assert sessions.find(ANA, "new") == "ana"
-        assert sessions.find(ANA, "old") is None
+        assert sessions.find(new) == ANA
+        assert sessions.find(old) is None
