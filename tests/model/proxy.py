@@ -26,13 +26,11 @@ Fault = Literal[
     "half_close",
     "reset",
     "end",
-    "busy",
-    "error",
     "nonsense",
     "noise",
 ]
 """none: the server's answer as it comes · slow: its first byte after LATE_S · mute: never a byte ·
-drip: a byte at a time · busy: 429 · error: 500 · nonsense: a stream of what is no reply · noise:
+drip: a byte at a time · nonsense: a stream of what is no reply · noise:
 not even HTTP. In the middle of the reply, as soon as `when` holds: stall: not a byte more · cut:
 both halves of the connection are closed · half_close: one half is · reset: RST instead of an end ·
 end: ended as if it were whole.
@@ -42,8 +40,6 @@ LATE_S: Final = 30.0
 _DRIP_S: Final = 0.003
 _IN_THE_MIDDLE: Final[frozenset[Fault]] = frozenset(("stall", "cut", "half_close", "reset", "end"))
 _ANSWERED: Final[dict[str, bytes]] = {
-    "busy": b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 20\r\nContent-Length: 0\r\n\r\n",
-    "error": b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n",
     "nonsense": (
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
         b'data: {"choices": "push the doors apart"}\n\ndata: [[]]\n\ndata: \xff\xfe\n\n'

@@ -27,6 +27,7 @@ from tests.model.asking import (
 from tests.model.llama import Llama
 from tests.model.proxy import Proxy
 from tests.responder.calls import Switch, call, later
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.model
 
@@ -156,7 +157,7 @@ def test_a_listener_that_goes_away_lets_the_next_one_be_served(through: Proxy) -
     letters = at(through.url).stream(ModelPrompt("Speak.", "Tell me all."), AMPLE_S, Event())
     next(letters)
     letters.close()  # type: ignore[attr-defined]
-    assert through.exchanges[0].over.wait(2.0)
+    wait_until(through.exchanges[0].over.is_set, "the endpoint is hung up on")
     through.added = grammar('"I hear you."')
     assert heard(responder(through.url), later()).text.startswith("I hear you.")
 
