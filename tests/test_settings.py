@@ -40,9 +40,8 @@ def test_a_setting_like_no_other_is_answered_with_all_there_are() -> None:
         load({"CALLFLOW_XYZZY": "5"})
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
+def test_an_impossible_value_is_refused_by_name() -> None:
+    for name, value, reason in [
         ("CALLFLOW_STALE_AFTER_S", "1", "greater than or equal to 2"),
         ("CALLFLOW_STALE_AFTER_S", "soon", "valid number"),
         ("CALLFLOW_COMPLETED_TTL_S", "0", "greater than or equal to 1"),
@@ -51,11 +50,9 @@ def test_a_setting_like_no_other_is_answered_with_all_there_are() -> None:
         ("CALLFLOW_RESPONDER", "oracle", "'scripted', 'echo' or 'counted'"),
         ("CALLFLOW_REDIS_URL", "http://a", "begins with redis://"),
         ("CALLFLOW_BROKER_URL", "amqp://a", "begins with redis://"),
-    ],
-)
-def test_an_impossible_value_is_refused_by_name(name: str, value: str, reason: str) -> None:
-    with pytest.raises(SettingsError, match=f"{name}: .*{reason}"):
-        load({name: value})
+    ]:
+        with pytest.raises(SettingsError, match=f"{name}: .*{reason}"):
+            load({name: value})
 
 
 def test_beats_must_fit_into_staleness() -> None:
@@ -74,9 +71,8 @@ def test_a_refusal_never_shows_the_value() -> None:
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_broker_that_could_never_be_reached_is_refused_without_its_password() -> None:
+    for url in [
         "sentinel://:secret@host:port",
         "sentinel://:secret@host:99999",
         "sentinel://:secret@host:0",
@@ -87,54 +83,47 @@ def test_a_refusal_never_shows_the_value() -> None:
         "redis://:sec/secret@host:6379/0",
         "redis://:secret@host:port/0",
         "redis://:secret@[host:6379/0",
-    ],
-)
-def test_a_broker_that_could_never_be_reached_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(
-        SettingsError, match=r"^CALLFLOW_BROKER_URL: has a host or a port"
-    ) as refused:
-        load({"CALLFLOW_BROKER_URL": url})
-    assert "secret" not in str(refused.value)
+    ]:
+        with pytest.raises(
+            SettingsError, match=r"^CALLFLOW_BROKER_URL: has a host or a port"
+        ) as refused:
+            load({"CALLFLOW_BROKER_URL": url})
+        assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "url", ["sentinel://a", "sentinel://:p@a:1/2;sentinel://b", "redis://", "redis+socket:///r.s"]
-)
-def test_a_broker_is_named_as_kombu_names_it(url: str) -> None:
-    assert load({"CALLFLOW_BROKER_URL": url}).queue_url == url
+def test_a_broker_is_named_as_kombu_names_it() -> None:
+    for url in [
+        "sentinel://a",
+        "sentinel://:p@a:1/2;sentinel://b",
+        "redis://",
+        "redis+socket:///r.s",
+    ]:
+        assert load({"CALLFLOW_BROKER_URL": url}).queue_url == url
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
+def test_what_is_wrong_with_several_settings_names_the_first_once() -> None:
+    for given, name in [
         ({"CALLFLOW_REDIS_URL": "redis+sentinel://a/s"}, "CALLFLOW_BROKER_URL"),
         ({"CALLFLOW_REDIS_URL": "redis+cluster://a"}, "CALLFLOW_BROKER_URL"),
         ({"CALLFLOW_MODEL_2": "openai:x"}, "CALLFLOW_MODEL_2"),
         ({"CALLFLOW_STALE_AFTER_S": "2", "CALLFLOW_BEAT_INTERVAL_S": "1"}, "CALLFLOW_BEAT"),
-    ],
-)
-def test_what_is_wrong_with_several_settings_names_the_first_once(
-    given: dict[str, str], name: str
-) -> None:
-    with pytest.raises(SettingsError) as refused:
-        load(given)
-    assert refused.value.name.startswith(name)
-    assert not refused.value.reason.startswith(name)
+    ]:
+        with pytest.raises(SettingsError) as refused:
+            load(given)
+        assert refused.value.name.startswith(name)
+        assert not refused.value.reason.startswith(name)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_a_malformed_address_is_told_of_before_the_broker_that_is_missing() -> None:
+    for url in [
         "redis+sentinel://:secret@host:26379",
         "redis+sentinel://:secret@host:port/service",
         "redis+sentinel://:secret@host/service?foo=secret",
         "redis+cluster://:secret@host:port",
-    ],
-)
-def test_a_malformed_address_is_told_of_before_the_broker_that_is_missing(url: str) -> None:
-    with pytest.raises(SettingsError, match=r"^CALLFLOW_REDIS_URL: ") as refused:
-        load({"CALLFLOW_REDIS_URL": url})
-    assert "secret" not in str(refused.value)
+    ]:
+        with pytest.raises(SettingsError, match=r"^CALLFLOW_REDIS_URL: ") as refused:
+            load({"CALLFLOW_REDIS_URL": url})
+        assert "secret" not in str(refused.value)
 
 
 def test_what_is_for_the_tests_alone_is_no_setting_and_what_tells_of_test_calls_is() -> None:

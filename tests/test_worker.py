@@ -35,7 +35,7 @@ def _python(
     )
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 def test_a_worker_without_usable_procedures_does_not_start(redis_url: str, tmp_path: Path) -> None:
     """It would take calls from the workers that can answer them."""
     sops = tmp_path / "sops"
@@ -87,7 +87,7 @@ def test_throwing_sweeps_away_needs_no_broker(own_server: EmbeddedServer) -> Non
     discard_sweeps()
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 @pytest.mark.parametrize("expendable", [True, False])
 def test_a_pool_process_whose_turn_will_not_stop_ends_itself(
     redis_url: str, tmp_path: Path, expendable: bool

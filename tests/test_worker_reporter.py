@@ -280,7 +280,7 @@ def test_only_children_that_live_and_have_come_up_are_ready(
     assert signs(processes(1, 3, 4)).lost == 0
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 def test_a_real_worker_of_processes_says_so_and_leaves(
     own_server: EmbeddedServer, tmp_path: Path
 ) -> None:
