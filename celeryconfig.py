@@ -78,7 +78,8 @@ task_send_sent_event = False
 
 # --- The watchdog's clock ----------------------------------------------------------------------
 
-beat_scheduler = "callflow.worker:Punctual"  # keeps no file, and does not spin before each sweep
+# Keeps no file, and does not spin before each sweep.
+beat_scheduler = "callflow.worker:PunctualScheduler"
 beat_schedule = {
     "sweep": {
         "task": "callflow.sweep",

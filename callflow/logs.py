@@ -1,4 +1,4 @@
-"""Structured logs: one line for each event, which says of which call, turn, fence and worker it is.
+"""Writes structured logs: each line says which call, turn, fence and worker it is about.
 
 Who works on something says so once (`with logs.bound(call_sid=…)`), and every line within carries
 it, those of libraries too. No line carries what people said: libraries that log what passes through
@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 from callflow.errors import StoreError
 
@@ -37,7 +37,7 @@ of models log their prompts, and web servers log frames and addresses, which hol
 
 _bound: ContextVar[Mapping[str, Field] | None] = ContextVar("callflow_logs_bound", default=None)
 
-_OF = "_callflow_logged_of"
+_BOUND_AT_RAISE = "_callflow_logged_of"
 """Where an exception keeps what was bound when it was raised: Celery logs it after the turn."""
 
 _BROKER_LOGGERS = frozenset({"celery", "kombu"})
@@ -69,7 +69,8 @@ def configure(form: Form | None, level: str | int | None, *, file: str | None = 
     handler: logging.StreamHandler[Any] = logging.StreamHandler(sys.stderr)
     if file is not None:
         handler = logging.FileHandler(file, encoding="utf-8")
-    handler.setFormatter(Json() if (form or _form_for(handler.stream)) == "json" else Text())
+    form = form or ("text" if handler.stream.isatty() else "json")
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root = logging.getLogger()
     for before in root.handlers[:]:
         root.removeHandler(before)
@@ -82,10 +83,6 @@ def configure(form: Form | None, level: str | int | None, *, file: str | None = 
     logging.captureWarnings(True)
 
 
-def _form_for(stream: TextIO) -> Form:
-    return "text" if stream.isatty() else "json"
-
-
 @contextmanager
 def bound(**fields: Field | None) -> Iterator[None]:
     """Put `fields` on every line that this thread or task logs within the block, and on the line
@@ -96,7 +93,7 @@ def bound(**fields: Field | None) -> Iterator[None]:
         yield
     except BaseException as error:
         # The innermost knows most. Not by setattr, which an exception may forbid.
-        error.__dict__.setdefault(_OF, _bound.get())
+        error.__dict__.setdefault(_BOUND_AT_RAISE, _bound.get())
         raise
     finally:
         _bound.reset(token)
@@ -109,21 +106,19 @@ def masked(text: str) -> str:
     return _SECRET_PARAMETER.sub(r"\1***", _USER_INFO.sub("://***@", text))
 
 
-class _Line(logging.Formatter):
-    """What both forms know of one event."""
+class _CallFormatter(logging.Formatter):
+    """What both forms of a line know of one event."""
 
     def fields(self, record: logging.LogRecord) -> dict[str, Field]:
         """What the line is about: what is bound, and what the exception was raised within."""
         error = _error_of(record)
-        of = {} if error is None else error.__dict__.get(_OF, {})
-        return {**_celerys(record), **of, **(_bound.get() or {})}
+        of = {} if error is None else error.__dict__.get(_BOUND_AT_RAISE, {})
+        return {**_task_fields(record), **of, **(_bound.get() or {})}
 
-    def words(self, record: logging.LogRecord) -> str:
-        """The message, masked; of one that tells all, without the stack that beat adds to it."""
-        told, error = record.getMessage().strip(), _error_of(record)
-        if error is not None and _told_by_its_message(record.name, error):
-            told = told.partition("\n")[0]
-        return masked(told)
+    def message(self, record: logging.LogRecord) -> str:
+        """Masked; of an error that explains itself, without the stack that beat adds to it."""
+        text = record.getMessage().strip()
+        return masked(text.partition("\n")[0] if _explains_itself(record) else text)
 
     def error(self, record: logging.LogRecord) -> str:
         """Type and message of the exception, masked; empty where there is none."""
@@ -131,16 +126,16 @@ class _Line(logging.Formatter):
         return "" if error is None else masked(f"{type(error).__name__}: {error}")
 
     def traceback(self, record: logging.LogRecord) -> str:
-        """Where it was raised, masked; empty where its message tells all that there is to tell."""
+        """Where it was raised, masked; empty where the error explains itself."""
         error = _error_of(record)
         if error is None:
             return masked(record.stack_info or "")
-        if _told_by_its_message(record.name, error):
+        if _explains_itself(record):
             return ""
         return masked("".join(traceback.format_exception(error)).rstrip())
 
 
-class Json(_Line):
+class JsonFormatter(_CallFormatter):
     """One JSON object on a line: time (UTC), level, logger, pid, message, what is bound, and of an
     exception `error` (type and message) and `traceback`."""
 
@@ -151,29 +146,28 @@ class Json(_Line):
             "level": record.levelname.lower(),
             "logger": record.name,
             "pid": record.process or 0,
-            "message": self.words(record),
+            "message": self.message(record),
             **self.fields(record),
         }
-        line |= {"error": error} if (error := self.error(record)) else {}
-        line |= {"traceback": raised} if (raised := self.traceback(record)) else {}
-        return json.dumps(line)
+        of_error = {"error": self.error(record), "traceback": self.traceback(record)}
+        return json.dumps(line | {name: text for name, text in of_error.items() if text})
 
 
-class Text(_Line):
+class TextFormatter(_CallFormatter):
     """For people: one line, and a traceback below it where one is needed. What could move a cursor
     or begin another line is written out."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         fields = " ".join(f"{name}={value}" for name, value in self.fields(record).items())
-        begin = f"{_utc(record)} {record.levelname} {record.name}:"
-        words, error = self.words(record), self.error(record)
-        if all(part in words for part in error.split(": ", 1)):
-            # Celery tells some by itself, and a line is long enough.
+        message, error = self.message(record), self.error(record)
+        if all(part in message for part in error.split(": ", 1)):
+            # Celery says some by itself, and a line is long enough.
             error = ""
-        parts = (words, error, fields)
+        parts = (message, error, fields)
         line = " · ".join(part.translate(_CONTROL) for part in parts if part)
         raised = self.traceback(record)
+        begin = f"{_utc(record)} {record.levelname} {record.name}:"
         return f"{begin} {line}" + (f"\n{raised}" if raised else "")
 
 
@@ -186,7 +180,7 @@ def _error_of(record: logging.LogRecord) -> BaseException | None:
     return record.exc_info[1] if record.exc_info else None
 
 
-def _celerys(record: logging.LogRecord) -> dict[str, Field]:
+def _task_fields(record: logging.LogRecord) -> dict[str, Field]:
     """Celery says beside its lines which task they are about, those of a worker's parent too."""
     data = getattr(record, "data", None)
     if not isinstance(data, dict) or "name" not in data:
@@ -196,20 +190,19 @@ def _celerys(record: logging.LogRecord) -> dict[str, Field]:
     return {"task": str(data["name"]), **of}
 
 
-def _told_by_its_message(logger: str, error: BaseException) -> bool:
+def _explains_itself(record: logging.LogRecord) -> bool:
     """True for an error that says which server is gone: where we noticed tells nothing more, and
     while a broker or the store fails over it comes several times a second."""
-    if isinstance(error, StoreError):
-        return True
-    if logger.partition(".")[0] not in _BROKER_LOGGERS:
+    error = _error_of(record)
+    if error is None or isinstance(error, StoreError):
+        return error is not None
+    if record.name.partition(".")[0] not in _BROKER_LOGGERS:
         return False
-    cause = error.__cause__ or error.__context__
-    return _of_a_broker(error) or (
-        # Beat wraps what keeps it from sending in an error of its own.
-        type(error).__module__ == "celery.beat" and cause is not None and _of_a_broker(cause)
-    )
+    # Beat wraps what keeps it from sending in an error of its own.
+    of_beat = type(error).__module__ == "celery.beat"
+    return _of_a_broker(error) or (of_beat and _of_a_broker(error.__cause__ or error.__context__))
 
 
-def _of_a_broker(error: BaseException) -> bool:
+def _of_a_broker(error: BaseException | None) -> bool:
     packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     return bool(packages & _BROKER_ERRORS) or isinstance(error, OSError)

@@ -1,5 +1,4 @@
-"""What a Celery worker does besides its tasks: it warms up, it is the watchdog's understudy, and it
-ends so that no caller notices.
+"""Adds to Celery's worker: it warms up, sweeps when nobody else does, and ends without a loss.
 
 The understudy sweeps when nobody has for a second. It runs in the worker's parent process and needs
 no pool slot and no message, so takeovers go on when every beat scheduler is dead, when the broker
@@ -50,7 +49,7 @@ ten times too much to do."""
 
 
 class Understudy(StartStopStep):
-    """Runs for as long as the worker is connected; a reconnect starts it anew."""
+    """Sweeps in the watchdog's stead, for as long as the worker is connected."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 
@@ -59,7 +58,7 @@ class Understudy(StartStopStep):
         self._timers: list[Any] = []
 
     def start(self, consumer: Any) -> None:
-        """Begin to look whether a sweep was missed, or a round of the archivist's."""
+        """Begin to look whether a sweep was missed, or a round of archiving."""
         by = (f"{consumer.hostname} (understudy)",)
         repeatedly = consumer.timer.call_repeatedly
         self._timers = [repeatedly(LOOK_EVERY_S, _sweep_if_missed, by)]
@@ -67,7 +66,7 @@ class Understudy(StartStopStep):
             self._timers.append(repeatedly(LOOK_FOR_RECORDS_EVERY_S, _archive_if_missed, by))
 
     def stop(self, consumer: Any) -> None:
-        """Leave it to the others."""
+        """Stop looking."""
         timers, self._timers = self._timers, []
         for timer in timers:
             timer.cancel()
@@ -169,7 +168,7 @@ def _begin_to_drain(**_: Any) -> None:
     bootstrap.drain().begin()
 
 
-class Punctual(Scheduler):
+class PunctualScheduler(Scheduler):
     """Celery's beat without its shelf of last runs, and without its haste.
 
     Beat wakes up 10 ms too early and spins until it is time; at five sweeps a second that is 4 %
