@@ -106,14 +106,16 @@ class DeploymentChecks:
 
     def find_failures(self) -> tuple[Workforce, list[Check]]:
         """All workers at this moment, and what keeps callers from being answered: what a doctor
-        calls a failure, after one look, for whoever asks often. Raises StoreError."""
+        calls a failure, or cannot judge, after one look, for whoever asks often. Raises StoreError.
+        """
         workforce = self.look()
         calls = CallsAtWork(self, workforce, SAMPLED_OFTEN)
         found = [
             *run_checks(WORKER_CHECKS, workforce, Audience.ALARM),
             *run_checks(CALL_CHECKS, calls, Audience.ALARM),
         ]
-        return workforce, [one for one in found if one.severity is Severity.FAILURE]
+        grave = (Severity.FAILURE, Severity.UNKNOWN)
+        return workforce, [one for one in found if one.severity in grave]
 
     def oldest_owed(self, sampled: int) -> list[tuple[int, CallRecord]]:
         """Calls that wait for a reply, each with the time since when (server's clock, ms): of each

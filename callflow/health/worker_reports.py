@@ -41,37 +41,22 @@ class Phase(StrEnum):
 class WorkerReport:
     """What one parent process has reported. A newer or older release's report is read, too."""
 
-    node: str
-    """the worker's name, as its processes call themselves"""
-    at: int = 0
-    """when, ms on the server's clock; 0 until it is said"""
-    patience_ms: int = 5_000
-    """silent for longer it is not well"""
+    node: str  # the worker's name, as its processes call themselves
+    at: int = 0  # when, ms on the server's clock; 0 until it is kept
+    patience_ms: int = 5_000  # silent for longer it is not well
     phase: Phase = Phase.WORKING
-    pool: str = ""
-    """`prefork`, `threads`, `solo` …"""
-    slots: int = 0
-    """turns at once"""
-    children: int = 0
-    """of the slots, those that are ready: whose processes live and have come up"""
-    short_ms: int = 0
-    """for how long fewer than all of them have been"""
-    lost: int = 0
-    """children that were lost in the last minute"""
-    busy: int = 0
-    """messages taken and not done with"""
-    oldest_ms: int = 0
-    """for how long the oldest of those has been in its hands"""
-    turn_ms: int = 0
-    """the longest that a turn may take, as it is configured"""
-    taken: int = 0
-    """messages taken since it started"""
-    idle_ms: int = 0
-    """since it took the last one; since it started, where there was none"""
-    queues: tuple[str, ...] = ()
-    """that it consumes"""
-    up_ms: int = 0
-    """since it started"""
+    pool: str = ""  # `prefork`, `threads`, `solo` …
+    slots: int = 0  # turns at once
+    children: int = 0  # of the slots, those whose processes live and have come up
+    short_ms: int = 0  # for how long fewer than all of them have been ready
+    lost: int = 0  # children that were lost in the last minute
+    busy: int = 0  # messages taken and not done with
+    oldest_ms: int = 0  # for how long the oldest of those has been in its hands
+    turn_ms: int = 0  # the longest that a turn may take, as it is configured
+    taken: int = 0  # messages taken since it started
+    idle_ms: int = 0  # since it took the last one, or since it started
+    queues: tuple[str, ...] = ()  # that it consumes
+    up_ms: int = 0  # since it started
     version: str = ""
 
     @property

@@ -132,7 +132,7 @@ class Health:
     async def _ask(self) -> dict[str, Any]:
         broker_gone = await self._count()
         try:
-            # An errand: that the server takes no writes must keep no caller from reading there.
+            # In the background: a server that takes no writes must keep no caller from reading.
             seen = await self._executor.background(self._see)
         except StoreError as error:
             self._doubtful = False

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from callflow.errors import StoreUnavailable
+from callflow.health import deployment_checks
 from callflow.health.check import (
     Audience,
     Check,
@@ -15,6 +16,8 @@ from callflow.health.check import (
     join_findings,
     run_checks,
 )
+from callflow.redis.scripts import Scripts
+from tests.parts import TIMING, Parts
 
 
 def fine(_: object) -> Iterator[Check]:
@@ -70,3 +73,14 @@ def test_what_several_checks_find_under_one_name_is_told_as_one() -> None:
     }
     assert join_findings("b", "well", found).severity is Severity.UNKNOWN
     assert join_findings("c", "well", found) == Check("c", Severity.OK, "well")
+
+
+def test_an_alarm_is_raised_by_a_check_that_breaks(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = frozenset({Audience.ALARM})
+    checks = (HealthCheck("broken", broken, served), HealthCheck("fine", fine, served))
+    monkeypatch.setattr(deployment_checks, "WORKER_CHECKS", checks)
+    looked = deployment_checks.DeploymentChecks(Scripts(parts.client), TIMING, dict)
+    _, found = looked.find_failures()
+    assert [(one.name, one.severity) for one in found] == [("broken", Severity.UNKNOWN)]
