@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 from xml.etree import ElementTree
 
@@ -26,6 +26,7 @@ from callflow.turn import Turns
 from callflow.twilio.rest import Telephone
 from callflow.web.app import create
 from tests.parts import SID, Parts, Says
+from tests.waiting import wait_until
 
 PUBLIC = "https://voice.example.org/lifts"
 ACCOUNT = "AC" + "0" * 32
@@ -207,17 +208,38 @@ class Exchange:
             yield working
 
 
+@dataclass
+class WebServer:
+    """A web process in a thread of this one, on a real port. Tests may share it."""
+
+    server: uvicorn.Server
+    sites: Sites
+    telephone: Telephone | None
+
+    @property
+    def port(self) -> int:
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        assert isinstance(port, int)
+        return port
+
+    @contextmanager
+    def exchange(self, parts: Parts) -> Iterator[Exchange]:
+        """It with the parts of one test; at the end nothing of that test is under way any more."""
+        ringing = Ringing(parts.store.handovers, self.sites, self.telephone, PUBLIC)
+        yield Exchange(parts, self.port, self.sites, ringing)
+        wait_until(lambda: not self.server.server_state.tasks, "a request is still under way")
+
+
 @contextmanager
-def open_exchange(
-    parts: Parts,
+def web_server(
     url: str,
     folder: Path,
     *,
     api_url: str | None = None,
     sites_yaml: str = SITES,
     **settings: object,
-) -> Iterator[Exchange]:
-    """Run the app on a real port, by default with quick patience and nobody to ring."""
+) -> Iterator[WebServer]:
+    """Run the app, by default with quick patience and nobody to ring."""
     path = folder / "sites.yaml"
     path.write_text(sites_yaml, encoding="utf-8")
     sites = Sites.load(path)
@@ -235,14 +257,20 @@ def open_exchange(
     )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 10
-    while not server.started and time.monotonic() < deadline:
-        thread.join(0.01)
+    wait_until(lambda: server.started or not thread.is_alive(), "the web process did not start")
     assert server.started, "the web process did not start"
-    port = server.servers[0].sockets[0].getsockname()[1]
-    ringing = Ringing(parts.store.handovers, sites, telephone, PUBLIC)
     try:
-        yield Exchange(parts, port, sites, ringing)
+        yield WebServer(server, sites, telephone)
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+@contextmanager
+def open_exchange(
+    parts: Parts, url: str, folder: Path, *, api_url: str | None = None, **settings: Any
+) -> Iterator[Exchange]:
+    """A web process for one test alone; see `web_server`."""
+    with web_server(url, folder, api_url=api_url, **settings) as server:
+        ringing = Ringing(parts.store.handovers, server.sites, server.telephone, PUBLIC)
+        yield Exchange(parts, server.port, server.sites, ringing)

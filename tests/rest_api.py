@@ -30,6 +30,12 @@ class RestApi:
     lines: dict[str, str] = field(default_factory=dict)
     looked_at: list[str] = field(default_factory=list)
 
+    def forget(self) -> None:
+        """Do what is asked, and know of nothing that was."""
+        self.refuse = None
+        for known in (self.asked, self.lines, self.looked_at):
+            known.clear()
+
     @property
     def rung(self) -> list[str]:
         """The numbers that were called, in order."""

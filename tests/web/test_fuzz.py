@@ -23,7 +23,7 @@ from tests.exchange import GATHER, PUBLIC, RELAY, TOKEN, Exchange
 from tests.parts import SID
 
 ANYTHING = settings(
-    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -156,7 +156,7 @@ FRAME = st.fixed_dictionaries(
 MESSAGE = st.one_of(FRAME.map(json.dumps), TEXT, st.binary(max_size=40))
 
 
-@settings(ANYTHING, max_examples=60)
+@settings(ANYTHING, max_examples=25)
 @given(messages=st.lists(MESSAGE, max_size=6), begun=st.booleans())
 @example([json.dumps({"type": "prompt", "voicePrompt": "x" * 20_001})], True)
 @example(

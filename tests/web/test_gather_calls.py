@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from callflow.call.state import CallState
 from tests.exchange import ALONE, Exchange, Line
 from tests.parts import SID
@@ -121,45 +119,40 @@ def test_a_key_reaches_the_record(exchange: Exchange, line: Line) -> None:
     assert (entry.text, entry.digits) == ("", "5")
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"Digits": "0"}, "pressed_0"),
-        ({"SpeechResult": "can I talk to a real person please"}, "asked"),
-        ({"SpeechResult": "quiero hablar con una persona"}, "asked"),
-        ({"SpeechResult": "我要转人工"}, "asked"),
-    ],
+ASKING = (
+    ({"Digits": "0"}, "pressed_0"),
+    ({"SpeechResult": "can I talk to a real person please"}, "asked"),
+    ({"SpeechResult": "quiero hablar con una persona"}, "asked"),
+    ({"SpeechResult": "我要转人工"}, "asked"),
 )
-def test_whoever_asks_for_a_person_has_one_rung(
-    exchange: Exchange, fields: dict[str, str], reason: str
-) -> None:
+
+
+def test_whoever_asks_for_a_person_has_one_rung(exchange: Exchange) -> None:
+    with exchange.worker("Yes."):
+        for number, (fields, reason) in enumerate(ASKING):
+            line = exchange.line(call_sid=f"CA{number}", called=ALONE)
+            line.arrives()
+            line.post("/voice/turn", {"n": 1}, **fields)
+            record = exchange.parts.record(line.call_sid)
+            assert record.needs_human == reason, fields
+            assert record.alert is not None, fields
+
+
+def test_two_turns_that_were_hardly_understood_fetch_a_person(exchange: Exchange) -> None:
     line = exchange.line(called=ALONE)
     line.arrives()
-    line.post("/voice/turn", {"n": 1}, **fields)
-    record = exchange.parts.record()
-    assert record.needs_human == reason
-    assert record.alert is not None
+    with exchange.worker("Can you hear me?"):
+        line.says(1, "brr", Confidence="0.05")
+        assert exchange.parts.record().needs_human is None
+        line.says(2, "brr", Confidence="0.1")
+        assert exchange.parts.record().needs_human == "not_understood"
 
 
-@pytest.mark.parametrize("confidence", ["0.05", "0.1"])
-def test_two_turns_that_were_hardly_understood_fetch_a_person(
-    exchange: Exchange, confidence: str
-) -> None:
-    line = exchange.line(called=ALONE)
+def test_what_has_no_confidence_counts_as_understood(exchange: Exchange, line: Line) -> None:
     line.arrives()
-    line.says(1, "brr", Confidence=confidence)
-    assert exchange.parts.record().needs_human is None
-    line.says(2, "brr", Confidence=confidence)
-    assert exchange.parts.record().needs_human == "not_understood"
-
-
-@pytest.mark.parametrize("confidence", ["", "0.9", "nonsense"])
-def test_what_has_no_confidence_counts_as_understood(
-    exchange: Exchange, line: Line, confidence: str
-) -> None:
-    line.arrives()
-    for turn in (1, 2):
-        line.says(turn, "stuck", Confidence=confidence)
+    with exchange.worker("Stay inside."):
+        for turn, confidence in enumerate(("", "", "0.9", "0.9", "nonsense", "nonsense"), 1):
+            line.says(turn, "stuck", Confidence=confidence)
     assert exchange.parts.record().unclear == 0
 
 
@@ -175,33 +168,32 @@ def test_after_two_phrases_a_human_is_wanted(exchange: Exchange) -> None:
     assert answer.says
 
 
-@pytest.mark.parametrize(
-    ("status", "outcome"),
-    [
-        ("completed", "hung_up"),
-        ("failed", "failed"),
-        ("busy", "busy"),
-        ("no-answer", "no_answer"),
-        ("canceled", "canceled"),
-    ],
-)
-def test_the_end_of_the_line_ends_the_call(
-    exchange: Exchange, line: Line, status: str, outcome: str
-) -> None:
-    line.arrives()
-    for _ in range(2):
-        assert line.post("/voice/status", CallStatus=status).status == 200
-    record = exchange.parts.record()
-    assert (record.call_state, record.outcome) == (CallState.COMPLETE, outcome)
-    assert exchange.parts.events().count("ended") == 1
+ENDS = {
+    "completed": "hung_up",
+    "failed": "failed",
+    "busy": "busy",
+    "no-answer": "no_answer",
+    "canceled": "canceled",
+}
 
 
-@pytest.mark.parametrize("status", ["queued", "ringing", "in-progress", "", "from-the-future"])
-def test_no_other_status_changes_anything(exchange: Exchange, line: Line, status: str) -> None:
+def test_the_end_of_the_line_ends_the_call(exchange: Exchange) -> None:
+    for status, outcome in ENDS.items():
+        line = exchange.line(call_sid=f"CA-{status}")
+        line.arrives()
+        for _ in range(2):
+            assert line.post("/voice/status", CallStatus=status).status == 200
+        record = exchange.parts.record(line.call_sid)
+        assert (record.call_state, record.outcome) == (CallState.COMPLETE, outcome)
+        assert exchange.parts.events(line.call_sid).count("ended") == 1
+
+
+def test_no_other_status_changes_anything(exchange: Exchange, line: Line) -> None:
     line.arrives()
     before = exchange.parts.record()
-    line.post("/voice/status", CallStatus=status)
-    assert exchange.parts.record() == before
+    for status in ("queued", "ringing", "in-progress", "", "from-the-future"):
+        line.post("/voice/status", CallStatus=status)
+        assert exchange.parts.record() == before, status
 
 
 def test_a_status_from_before_does_not_open_an_ended_call(exchange: Exchange, line: Line) -> None:
@@ -267,25 +259,14 @@ def test_a_call_whose_first_request_failed_is_greeted_by_the_fallback(
     assert exchange.parts.record().site == "tower"
 
 
-@pytest.mark.parametrize(
-    ("path", "query"),
-    [
-        ("/voice/turn", {}),
-        ("/voice/turn", {"n": "0"}),
-        ("/voice/turn", {"n": "-1"}),
-        ("/voice/turn", {"n": "one"}),
-        ("/voice/turn", {"n": "９"}),
-        ("/voice/turn", {"n": "99999999999999999999"}),
-        ("/voice/wait", {"n": "1", "k": "x"}),
-    ],
-)
-def test_an_address_that_is_not_ours_is_refused_with_its_reason(
-    line: Line, path: str, query: dict[str, str]
-) -> None:
+def test_an_address_that_is_not_ours_is_refused_with_its_reason(line: Line) -> None:
     line.arrives()
-    answer = line.post(path, query)
-    assert answer.status == 400
-    assert "address" in answer.text
+    numbers = ("0", "-1", "one", "９", "99999999999999999999")
+    answers = [line.post("/voice/turn"), *(line.post("/voice/turn", {"n": n}) for n in numbers)]
+    answers.append(line.post("/voice/wait", {"n": "1", "k": "x"}))
+    for answer in answers:
+        assert answer.status == 400
+        assert "address" in answer.text
 
 
 def test_a_call_without_a_valid_sid_is_refused(exchange: Exchange) -> None:

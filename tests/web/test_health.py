@@ -31,6 +31,12 @@ from tests.parts import Parts
 from tests.waiting import wait_until
 
 
+@pytest.fixture
+def exchange(fresh_exchange: Exchange) -> Exchange:
+    """A web process remembers for a moment what it saw."""
+    return fresh_exchange
+
+
 @pytest.fixture(autouse=True)
 def ask_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was seen a moment ago is not what a test wants to know."""

@@ -35,6 +35,12 @@ WELL = WorkerReport(
 )
 
 
+@pytest.fixture
+def exchange(fresh_exchange: Exchange) -> Exchange:
+    """A web process remembers for a moment what it saw."""
+    return fresh_exchange
+
+
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was seen a moment ago is not what a test wants to know, and what is wrong stays so."""

@@ -11,21 +11,46 @@ import pytest
 from callflow.call import ladder
 from callflow.handover import RingResult
 from callflow.store.keys import call_keys
-from tests.exchange import GATHER, HUMANS, PUBLIC, RELAY, Answer, Exchange, Line, open_exchange
+from tests.exchange import (
+    GATHER,
+    HUMANS,
+    PUBLIC,
+    RELAY,
+    Answer,
+    Exchange,
+    Line,
+    WebServer,
+    open_exchange,
+    web_server,
+)
 from tests.parts import SID, Parts
 from tests.rest_api import RestApi, rest_api
+from tests.servers import Servers
 from tests.waiting import wait_until
 
 
-@pytest.fixture
-def api() -> Iterator[RestApi]:
+@pytest.fixture(scope="module")
+def carrier() -> Iterator[RestApi]:
     with rest_api() as running:
         yield running
 
 
 @pytest.fixture
-def exchange(parts: Parts, redis_url: str, tmp_path: Path, api: RestApi) -> Iterator[Exchange]:
-    with open_exchange(parts, redis_url, tmp_path, api_url=api.url) as running:
+def api(carrier: RestApi) -> RestApi:
+    carrier.forget()
+    return carrier
+
+
+@pytest.fixture(scope="module")
+def shared_web(
+    request: pytest.FixtureRequest,
+    servers: Servers,
+    tmp_path_factory: pytest.TempPathFactory,
+    carrier: RestApi,
+) -> Iterator[WebServer]:
+    """A web process that can ring humans."""
+    url = servers.clean(request.config.getoption("--server")).url
+    with web_server(url, tmp_path_factory.mktemp("web"), api_url=carrier.url) as running:
         yield running
 
 
@@ -193,28 +218,27 @@ def test_a_caller_who_hangs_up_on_the_human_has_ended_the_call(
     assert exchange.parts.record().outcome == "hung_up"
 
 
-@pytest.mark.parametrize("status", ["no-answer", "busy", "failed", "canceled", "completed"])
-def test_the_next_one_is_rung_when_nobody_answers(
-    exchange: Exchange, api: RestApi, status: str
-) -> None:
-    ring(exchange, api)
+def test_the_next_one_is_rung_when_nobody_answers(exchange: Exchange, api: RestApi) -> None:
     leg = exchange.line(call_sid="CAhuman")
-    missed = ring_of(api)
-    for _ in range(2):
-        assert leg.post("/voice/leg-status", missed, CallStatus=status).status == 200
-    assert api.rung == [HUMANS[0], HUMANS[1]]
-    record = exchange.parts.record()
-    assert record.alert is not None
-    assert (record.alert.rung, record.alert.state) == (1, "ringing")
+    for status in ("no-answer", "busy", "failed", "canceled", "completed"):
+        ring(exchange, api)
+        missed = ring_of(api)
+        for _ in range(2):
+            assert leg.post("/voice/leg-status", missed, CallStatus=status).status == 200
+        assert api.rung == [HUMANS[0], HUMANS[1]], status
+        record = exchange.parts.record()
+        assert record.alert is not None
+        assert (record.alert.rung, record.alert.state) == (1, "ringing")
+        exchange.parts.client.flushdb()
+        api.forget()
 
 
-@pytest.mark.parametrize("status", ["queued", "initiated", "ringing", "in-progress", ""])
-def test_no_other_word_of_the_carrier_moves_the_ladder(
-    exchange: Exchange, api: RestApi, status: str
-) -> None:
+def test_no_other_word_of_the_carrier_moves_the_ladder(exchange: Exchange, api: RestApi) -> None:
     ring(exchange, api)
-    exchange.line(call_sid="CAhuman").post("/voice/leg-status", ring_of(api), CallStatus=status)
-    assert api.rung == [HUMANS[0]]
+    for status in ("queued", "initiated", "ringing", "in-progress", ""):
+        leg = exchange.line(call_sid="CAhuman")
+        leg.post("/voice/leg-status", ring_of(api), CallStatus=status)
+        assert api.rung == [HUMANS[0]], status
 
 
 def test_after_the_last_one_the_first_is_rung_again(exchange: Exchange, api: RestApi) -> None:

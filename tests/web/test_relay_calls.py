@@ -335,12 +335,10 @@ def test_a_socket_that_fails_twice_is_not_tried_a_third_time(
     assert twice.names == ["Gather", "Redirect"]
 
 
-@pytest.mark.parametrize("data", ["", "{", "[]", '"x"', '{"reason":"nonsense"}', "\x00"])
-def test_handoff_data_that_is_not_ours_does_no_harm(
-    exchange: Exchange, line: Line, data: str
-) -> None:
-    answer = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=data)
-    assert answer.names == ["Connect"]
+def test_handoff_data_that_is_not_ours_does_no_harm(exchange: Exchange, line: Line) -> None:
+    for data in ("", "{", "[]", '"x"', '{"reason":"nonsense"}', "\x00"):
+        answer = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=data)
+        assert answer.names == ["Connect"], data
 
 
 def test_a_socket_for_a_call_that_nobody_opened_opens_it(exchange: Exchange) -> None:

@@ -1,4 +1,4 @@
-"""A hang-up that was lost is found: the carrier is asked about lines that have gone quiet."""
+"""A hang-up that was lost is found: the carrier is asked about the lines of stale calls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from callflow.call.state import CallState
+from callflow.web import stale_calls
 from tests.exchange import Exchange, open_exchange
 from tests.parts import SID, Parts
 from tests.rest_api import Asked, RestApi, rest_api
@@ -21,8 +22,15 @@ def carrier() -> Iterator[RestApi]:
 
 
 @pytest.fixture
-def asking(parts: Parts, redis_url: str, tmp_path: Path, carrier: RestApi) -> Iterator[Exchange]:
+def asking(
+    parts: Parts,
+    redis_url: str,
+    tmp_path: Path,
+    carrier: RestApi,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Exchange]:
     """A web process that asks after a second in which nothing was said."""
+    monkeypatch.setattr(stale_calls, "LOOK_EVERY_S", 0.1)
     with open_exchange(parts, redis_url, tmp_path, api_url=carrier.url, line_check_s=1) as running:
         yield running
 
@@ -31,17 +39,17 @@ def _looks(carrier: RestApi, times: int) -> None:
     wait_until(lambda: carrier.looked_at.count(SID) >= times, "the carrier was never asked")
 
 
-@pytest.mark.parametrize(
-    ("status", "outcome"), [("completed", "hung_up"), ("no-answer", "no_answer")]
-)
-def test_a_call_whose_line_is_closed_ends(
-    asking: Exchange, carrier: RestApi, status: str, outcome: str
-) -> None:
-    carrier.lines[SID] = status
-    asking.line().arrives()
-    over = lambda: asking.parts.record().call_state is CallState.COMPLETE  # noqa: E731
-    wait_until(over, "the call never ended")
-    assert asking.parts.record().outcome == outcome
+def test_a_call_whose_line_is_closed_ends(asking: Exchange, carrier: RestApi) -> None:
+    carrier.lines |= {"CA1": "completed", "CA2": "no-answer"}
+    for call_sid in carrier.lines:
+        asking.line(call_sid).arrives()
+    for call_sid, outcome in (("CA1", "hung_up"), ("CA2", "no_answer")):
+
+        def is_over(call_sid: str = call_sid) -> bool:
+            return asking.parts.record(call_sid).call_state is CallState.COMPLETE
+
+        wait_until(is_over, "the call never ended")
+        assert asking.parts.record(call_sid).outcome == outcome
 
 
 @pytest.mark.leaves_live_calls
@@ -55,13 +63,13 @@ def test_a_call_whose_line_is_open_goes_on_and_is_asked_for_again(
 
 
 @pytest.mark.leaves_live_calls
-@pytest.mark.parametrize("refusal", [(404, 20404), (503, 20503), (401, 20003)])
-def test_a_carrier_that_does_not_know_ends_nothing(
-    asking: Exchange, carrier: RestApi, refusal: tuple[int, int]
-) -> None:
-    carrier.refuse = refusal
+def test_a_carrier_that_does_not_know_ends_nothing(asking: Exchange, carrier: RestApi) -> None:
+    carrier.refuse = 404, 20404
     asking.line().arrives()
-    _looks(carrier, 2)
+    for looks, refusal in ((1, (503, 20503)), (2, (401, 20003))):
+        _looks(carrier, looks)
+        carrier.refuse = refusal
+    _looks(carrier, 4)
     assert asking.parts.record().outcome is None
 
 
