@@ -21,6 +21,7 @@ from benchmarks.crowd import Crowd
 from benchmarks.meter import Cost
 from benchmarks.waiting import wait_until
 from callflow.lab.embedded_server import EmbeddedServer
+from callflow.lab.percentiles import nearest_rank
 from callflow.lab.stack import LocalStack
 
 Say = Callable[[str], None]
@@ -152,5 +153,4 @@ def _measure(
 
 def _percentile(values: list[float], q: int) -> float:
     """The smallest value that `q` percent of them do not exceed; NaN of nothing."""
-    ordered = sorted(values)
-    return ordered[max(0, -(-len(ordered) * q // 100) - 1)] if ordered else float("nan")
+    return nearest_rank(sorted(values), q) if values else float("nan")

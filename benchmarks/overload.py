@@ -20,12 +20,13 @@ from typing import Any, Final
 
 from benchmarks import machine
 from callflow.celery import CALLS, use_broker
-from callflow.lab.carrier.call_report import CallReport, LoadResult, Percentiles
+from callflow.lab.carrier.call_report import CallReport, LoadResult
 from callflow.lab.carrier.carrier import Carrier, load
 from callflow.lab.carrier.simulated_people import Behaviour, HumanBehaviour
 from callflow.lab.chaos.environment import PhoneLine, WebProcesses
 from callflow.lab.chaos.simulated_callers import DEMO_FILLERS
 from callflow.lab.embedded_server import EmbeddedServer
+from callflow.lab.percentiles import Percentiles
 from callflow.lab.stack import LocalStack, StackProcess
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts

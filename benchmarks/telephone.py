@@ -41,6 +41,7 @@ from benchmarks.lines import (
 from benchmarks.meter import tree_cpu_s
 from benchmarks.waiting import wait_until
 from callflow.lab.embedded_server import EmbeddedServer
+from callflow.lab.percentiles import nearest_rank
 from callflow.lab.stack import LocalStack, StackProcess, free_port
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
@@ -94,10 +95,9 @@ class Size:
 
 def spread(times_s: Sequence[float]) -> dict[str, float]:
     """p50, p99 (nearest rank) and max, in ms."""
-    ordered = sorted(times_s)
-    ranks = {"p50_ms": 0.5, "p99_ms": 0.99, "max_ms": 1.0}
-    last = len(ordered) - 1
-    return {name: round(1000 * ordered[round(rank * last)], 2) for name, rank in ranks.items()}
+    ranked = sorted(times_s)
+    ranks = {"p50_ms": 50, "p99_ms": 99, "max_ms": 100}
+    return {name: round(1000 * nearest_rank(ranked, rank), 2) for name, rank in ranks.items()}
 
 
 async def gather_round(worker: Worker, web: StackProcess, port: int, plan: Plan) -> dict[str, Any]:

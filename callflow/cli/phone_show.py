@@ -13,8 +13,9 @@ from callflow.cli import terminal
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from callflow.lab.carrier.call_report import CallReport, LoadResult, Percentiles
+    from callflow.lab.carrier.call_report import CallReport, LoadResult
     from callflow.lab.carrier.carrier_call import Call
+    from callflow.lab.percentiles import Percentiles
 
 YOU = "you  ▸ "
 LIFT = "lift ▸ "

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from callflow.call.history import JournalEntry
-from callflow.lab.carrier.call_report import Percentiles
 from callflow.lab.chaos.chaos_plan import KINDS, Harm
 from callflow.lab.chaos.judge import judge
 from callflow.lab.chaos.promises import (
@@ -18,6 +17,7 @@ from callflow.lab.chaos.promises import (
     reply_bound_s,
     takeover_bound_s,
 )
+from callflow.lab.percentiles import Percentiles
 from tests.chaos_lab.made_evidence import (
     CONDITIONS,
     EN,

@@ -12,7 +12,6 @@ from callflow.lab.evaluation.scoring import (
     by_language,
     confusions,
     figures,
-    percentiles,
     rank,
     right,
 )
@@ -156,9 +155,3 @@ def test_a_group_and_a_scenario_of_one_name_are_told_apart_in_the_table() -> Non
         (label(None, "doors"), answer("stuck")),
     ]
     assert {each.label for each in confusions(judged)} == {"doors", "doors (group)"}
-
-
-def test_percentiles_are_times_that_were_measured() -> None:
-    assert percentiles([3.0, 1.0, 2.0]) == {"p50": 2.0, "p95": 3.0, "p99": 3.0, "max": 3.0}
-    assert percentiles(range(1, 101)) == {"p50": 50, "p95": 95, "p99": 99, "max": 100}
-    assert percentiles([]) == {"p50": None, "p95": None, "p99": None, "max": None}

@@ -7,14 +7,9 @@ import time
 
 from starlette.websockets import WebSocket
 
-from callflow.lab.carrier.call_report import (
-    CallReport,
-    LoadResult,
-    Percentiles,
-    Silence,
-    SpokenTurn,
-)
+from callflow.lab.carrier.call_report import CallReport, LoadResult, Silence, SpokenTurn
 from callflow.lab.carrier.carrier import load
+from callflow.lab.percentiles import Percentiles
 from tests.phone.liftline import (
     Asked,
     LiftLine,

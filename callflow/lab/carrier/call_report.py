@@ -5,9 +5,11 @@ All times are real seconds since the call arrived at the carrier, whatever the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from callflow.lab.percentiles import Percentiles
 
 Kind = Literal["say", "gather", "relay", "stock", "ring", "music", "human", "caller"]
 """What was heard: words outside of a Gather, words at which the line listens, words by the relay
@@ -134,29 +136,6 @@ class CallReport:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {**asdict(self), "lost": [turn.number for turn in self.lost]}
-
-
-@dataclass(frozen=True, slots=True)
-class Percentiles:
-    """Nearest rank, of `count` measured numbers; None where there were none."""
-
-    count: int = 0
-    p50: float | None = None
-    p95: float | None = None
-    p99: float | None = None
-    max: float | None = None
-
-    @classmethod
-    def of(cls, numbers: Iterable[float | None], digits: int = 3) -> Percentiles:
-        """Each of them is a number that was measured; one that is None was not."""
-        ranked = sorted(number for number in numbers if number is not None)
-        if not ranked:
-            return cls()
-
-        def rank(hundredths: int) -> float:
-            return round(ranked[-(-hundredths * len(ranked) // 100) - 1], digits)
-
-        return cls(len(ranked), rank(50), rank(95), rank(99), rank(100))
 
     def pick(self, *names: str) -> dict[str, float | None]:
         """Some of them by name, for JSON."""

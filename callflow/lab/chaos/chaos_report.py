@@ -12,12 +12,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from callflow.lab.carrier.call_report import Percentiles
 from callflow.lab.chaos import call_timeline
 from callflow.lab.chaos.chaos_plan import KINDS
 from callflow.lab.chaos.judge import StrikeStatistics, Verdict
 from callflow.lab.chaos.promises import PROMISES, Fault
 from callflow.lab.chaos.run_evidence import CallEvidence, RunEvidence, escape_controls
+from callflow.lab.percentiles import Percentiles
 
 MOST_CALLS_DRAWN: Final = 40
 MOST_FAULTS_LISTED: Final = 20

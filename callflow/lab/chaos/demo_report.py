@@ -16,11 +16,11 @@ from rich.text import Text
 from callflow.call.history import PASSED_TO_HUMAN, TAKEN_FROM_WORKER
 from callflow.call.record import CallRecord
 from callflow.call.words import Word, last_words, word
-from callflow.lab.carrier.call_report import Percentiles
 from callflow.lab.chaos.chaos_plan import Kill
 from callflow.lab.chaos.judge import Verdict
 from callflow.lab.chaos.promises import FaultKind
 from callflow.lab.chaos.run_evidence import RunEvidence
+from callflow.lab.percentiles import Percentiles
 
 COLOUR: Final = {
     Word.LISTENING: "green",

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from callflow.call.history import ENDS_CLAIM, CallHistory, JournalEntry
 from callflow.call.record import CallRecord
-from callflow.lab.carrier.call_report import Percentiles
 from callflow.lab.chaos.call_judge import CallFindings, CallJudge
 from callflow.lab.chaos.chaos_plan import KINDS, Harm
 from callflow.lab.chaos.promises import PROMISES, Fault, FaultKind, added_s, takeover_bound_s
 from callflow.lab.chaos.run_evidence import RunEvidence, Strike, escape_controls
+from callflow.lab.percentiles import Percentiles
 
 MOST_LETTERS_OF_A_LINE: Final = 160
 

@@ -8,7 +8,7 @@ is None: no recall of danger is better than 100 % of nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -154,18 +154,6 @@ def confusions(judged: Sequence[Judged]) -> list[Confusion]:
         for label, taken in wrong.items()
     ]
     return sorted(found, key=lambda each: (each.right - each.n, each.label))
-
-
-def percentiles(times: Iterable[float]) -> dict[str, float | None]:
-    """Return p50, p95, p99 and max by nearest rank: each is a time that was measured."""
-    ranked = sorted(times)
-    shares: Mapping[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
-    if not ranked:
-        return dict.fromkeys(shares)
-    return {
-        name: round(ranked[max(0, -int(-share * len(ranked) // 1) - 1)], 3)
-        for name, share in shares.items()
-    }
 
 
 def share(part: int, whole: int) -> float | None:
