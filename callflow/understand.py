@@ -14,10 +14,9 @@ from callflow.call.facts import merged
 from callflow.call.language_tag import primary_language
 from callflow.call.record import CallRecord, SopChunk
 from callflow.call.urgency import Urgency
-from callflow.language.allclear import all_clear
-from callflow.language.danger import dangers
+from callflow.language.danger import all_clear, dangers
+from callflow.language.detect import asked_for, detect
 from callflow.language.facts import learn
-from callflow.language.language import asked_for, detect
 from callflow.language.preload import preload
 from callflow.procedures.triage import Signs, Triage, grounds, procedures, triage
 from callflow.retrieval.engine import Engine, Hit

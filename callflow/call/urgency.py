@@ -1,7 +1,7 @@
 """How urgent a call is: P1, life at risk now, to P5, a test or a mistake.
 
 The scale is the one that alarm centres work with. A graver word always wins within one breath;
-what lowers the urgency of a call is an explicit all-clear alone (`sop/triage.py`).
+what lowers the urgency of a call is an explicit all-clear alone (`procedures/triage.py`).
 """
 
 from __future__ import annotations

@@ -180,12 +180,12 @@ def export(
 
     Telephone numbers and names are taken out unless --plain is given.
     """
-    from callflow.language.private import redacted, told_in
+    from callflow.language.redact import private_terms, redacted
     from callflow.records.search import each
 
     for found in each(_kept(), _wanted(since, until, site, outcome, text)):
         one = found.as_dict()
-        shown = one if plain else redacted(one, told_in(one["record"]))
+        shown = one if plain else redacted(one, private_terms(one["record"]))
         terminal.print_line(json.dumps(shown, ensure_ascii=False))
 
 
@@ -348,7 +348,7 @@ def _choose(
 
 
 def _with_number(records: RecordStore, number: str) -> list[str]:
-    from callflow.language.private import told_in
+    from callflow.language.redact import private_terms
     from callflow.records.search import RecordQuery, each
 
     digits = re.sub(r"\D", "", number)
@@ -357,7 +357,10 @@ def _with_number(records: RecordStore, number: str) -> list[str]:
     return [
         one.row.call_sid
         for one in each(records, RecordQuery())
-        if any(_is_same_number(digits, known) for known in told_in(one.as_dict()["record"]).numbers)
+        if any(
+            _is_same_number(digits, known)
+            for known in private_terms(one.as_dict()["record"]).numbers
+        )
     ]
 
 

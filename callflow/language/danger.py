@@ -1,19 +1,20 @@
-"""Danger to life in what was said, by words and symptoms in any of the three languages.
+"""Hears dangers to life, and that they are over, by words and symptoms in three languages.
 
 Callers mix languages, and a wrong tag must not hide the word for fire; so every list is searched,
 whatever the call's language. What is found may only raise the urgency of a call: silence about a
 danger proves nothing, and a danger that was heard once is not over because it was denied later.
+Only an explicit all-clear lets urgency fall: no calm word, no question, no wish, nothing about
+yesterday, and nothing that holds for a part of the people only.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from callflow.call.facts import DANGERS
-from callflow.language.denial import SMALL_WORDS, affirmed, denial_before, denied_places
 from callflow.language.lexicon import Match, shipped
-from callflow.language.text import Heard, hear, heard_from
+from callflow.language.negation import SMALL_WORDS, affirmed, denial_before, denied_places
+from callflow.language.text import Heard, hear, heard_from, join_han
 
 _FILES: Final = ("danger_en", "danger_es", "danger_zh")
 _AROUND: Final = frozenset(("fire", "smoke", "water"))
@@ -22,7 +23,6 @@ _NOT: Final = "not_"
 _MASK: Final = "-"
 # Stands where words were taken away: no cue holds it, and no denial reaches over it.
 _GONE: Final = "_"
-_BETWEEN_HAN: Final = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
 
 
 def dangers(text: str, language: str) -> frozenset[str]:
@@ -67,7 +67,7 @@ def without_denied(text: str) -> str:
         return text
     left = [token for at, token in enumerate(heard.tokens) if at not in gone]
     # "No, there is no smoke": what is left says nothing either.
-    return "" if SMALL_WORDS.issuperset(left) else _BETWEEN_HAN.sub("", " ".join(left))
+    return "" if SMALL_WORDS.issuperset(left) else join_han(" ".join(left))
 
 
 def _reported(heard: Heard) -> list[Match]:
@@ -97,3 +97,18 @@ def _without(heard: Heard, masks: list[Match]) -> Heard:
     for mask in masks:
         tokens[mask.start : mask.end] = [_GONE] * (mask.end - mask.start)
     return heard_from(tokens)
+
+
+_UNDOING: Final = frozenset(("part", "not"))
+
+
+def all_clear(text: str) -> bool:
+    """True when `text` states that everybody is out or free, or that it was a false alarm.
+
+    False where the same breath tells of a danger: who is out of a lift may lie hurt before it.
+    """
+    heard = hear(text)
+    if "?" in heard.tokens or len(heard.tokens) < 2:
+        return False
+    said = shipped("allclear").sections(heard)
+    return "out" in said and not said & _UNDOING and not dangers(text, "")

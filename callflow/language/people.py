@@ -10,7 +10,7 @@ from typing import Final
 
 from callflow.language.lexicon import Match, shipped
 from callflow.language.numbers import Number, corrected, number_at
-from callflow.language.text import Heard, is_han, listed
+from callflow.language.text import Heard, is_han, listed, small_words
 
 _MOST: Final = 60
 
@@ -191,14 +191,7 @@ def _bare(heard: Heard) -> list[_Count]:
     return [(0, 0, values[0])] if len(set(values)) == 1 else []
 
 
-_AFTER_COUNT: Final = frozenset(
-    listed(
-        ", ? in here inside stuck trapped and now altogether please total no yes all with "
-        "including me but so we are i y en dentro aqui atrapados atrapadas por ahora contando "
-        "conmigo pero 被 在 都 卡 困 了 啊 吧 right that only just thank it he she one my the left "
-        "people"
-    )
-)
+_AFTER_COUNT: Final = small_words("after a count")
 
 
 def _ends_count(tokens: tuple[str, ...], place: int) -> bool:
@@ -249,13 +242,7 @@ def _held(heard: Heard, matches: list[Match], place: int) -> bool:
     return any(m.section == "held" and m.start == place for m in matches)
 
 
-_THINGS: Final = frozenset(
-    listed(
-        "floor floors minutes minute hours hour meters metres feet th level levels o seconds "
-        "days times percent am pm years year months weeks pisos plantas minutos horas metros "
-        "anos meses semanas 楼 层 分 小 点 米 岁 号 天 月 年 秒 次 个 lifts elevators piso planta"
-    )
-)
+_THINGS: Final = small_words("counted things")
 
 
 def _counts_things(tokens: tuple[str, ...], place: int) -> bool:

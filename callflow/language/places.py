@@ -7,7 +7,7 @@ from typing import Final
 
 from callflow.language.lexicon import shipped
 from callflow.language.numbers import ORDINALS, Number, corrected, number_at
-from callflow.language.text import Heard, is_han, listed
+from callflow.language.text import Heard, is_han, listed, small_words
 
 _HIGHEST: Final = 200
 _LONGEST_ID: Final = 12
@@ -151,9 +151,7 @@ def _shown(heard: Heard) -> str | None:
     return _named(value) if value <= _HIGHEST else None
 
 
-_COUNTED: Final = frozenset(
-    listed("people of floors personas minutes minutos am pisos years 个 times other others")
-)
+_COUNTED: Final = small_words("no lift")
 
 
 def _identity(tokens: tuple[str, ...], place: int) -> str | None:

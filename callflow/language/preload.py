@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from callflow.language.allclear import all_clear
+from callflow.language.danger import all_clear
+from callflow.language.detect import asked_for, detect
 from callflow.language.facts import learn
-from callflow.language.language import asked_for, detect
 
 
 def preload() -> None:

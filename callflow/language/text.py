@@ -11,7 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Final
 
 # A turn is seldom above 50 words. More is no evidence, only time.
@@ -26,6 +27,7 @@ def listed(words: str) -> tuple[str, ...]:
 
 _APOSTROPHE = re.compile(r"[\u2019\u2018\u02bc\u0060\u00b4]")
 _TOKEN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3400-\u4dbf\u4e00-\u9fff]+|[,?+]")
+_BETWEEN_HAN = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 # A comma or point inside a number ends nothing.
 _CLAUSE_END = re.compile(r"(?<!\d)[.,]|[.,](?!\d)|[;:!¡…，。；：！、\n]")
@@ -51,15 +53,38 @@ _SPELLED: Final = {
     "gonna": "going to", "wanna": "want to", "gotta": "have to", "lets": "let us",
     "ca": "ca", "wo": "will",
 }  # fmt: skip
-# Only the traditional forms that stand in our lexicons.
-_SIMPLIFIED = str.maketrans(
-    "電們個裡裏沒嗎這說話號樓層門開關燈亮壓傷暈頭點著燒煙霧氣動發現來時間問題還車鐘兩後難過斷"
-    "臟臉壞殺搶槍嚇邊幾幫請讓麼樣聽見覺總體臺灣國語漢華廣東會講們腳夾進淹漲滲噴濕電線聲響觸"
-    "麼對錯醫藥產婦嬰兒歲輪誰維報剛從與並媽爺師檢測試誤報單鎖嘔護敗級應該勁鬆經離區場間練習",
-    "电们个里里没吗这说话号楼层门开关灯亮压伤晕头点着烧烟雾气动发现来时间问题还车钟两后难过断"
-    "脏脸坏杀抢枪吓边几帮请让么样听见觉总体台湾国语汉华广东会讲们脚夹进淹涨渗喷湿电线声响触"
-    "么对错医药产妇婴儿岁轮谁维报刚从与并妈爷师检测试误报单锁呕护败级应该劲松经离区场间练习",
-)
+
+
+def lexicon_lines(file: str) -> list[str]:
+    """The lines of a file of `lexicons/`, without comments."""
+    text = files("callflow.language").joinpath("lexicons", file).read_text(encoding="utf-8")
+    return [line for raw in text.splitlines() if (line := raw.split("#", 1)[0].strip())]
+
+
+@cache
+def _word_sets() -> dict[str, frozenset[str]]:
+    sets: dict[str, frozenset[str]] = {}
+    section = ""
+    for line in lexicon_lines("small_words.txt"):
+        if line.startswith("["):
+            section = line.strip("[]")
+            sets[section] = frozenset()
+        else:
+            sets[section] |= set(listed(line))
+    return sets
+
+
+def small_words(section: str) -> frozenset[str]:
+    """Return a set of words that rules look up: a section of `lexicons/small_words.txt`."""
+    return _word_sets()[section]
+
+
+@cache
+def simplified() -> dict[int, str]:
+    """Return the table that `str.translate` takes to write Chinese in simplified characters."""
+    return {
+        ord(pair[0]): pair[1] for line in lexicon_lines("traditional.txt") for pair in line.split()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +112,17 @@ def heard_from(tokens: list[str] | tuple[str, ...]) -> Heard:
     return Heard(tuple(tokens), " ".join(tokens), tuple(at))
 
 
+def without_accents(text: str) -> str:
+    """Return `text` without accents and variants of width."""
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
+
+
+def join_han(text: str) -> str:
+    """Return `text` without the blanks that recognisers put between Chinese characters."""
+    return _BETWEEN_HAN.sub("", text)
+
+
 def has_words(text: str) -> bool:
     """True when anything was said that is no mark."""
     return any(token not in MARKS for token in hear(text).tokens)
@@ -100,8 +136,7 @@ def is_han(token: str) -> bool:
 def _folded(text: str) -> str:
     text = _APOSTROPHE.sub("'", text).lower()
     if not text.isascii():
-        text = unicodedata.normalize("NFKD", _QUESTION.sub("?", text).translate(_SIMPLIFIED))
-        text = "".join(c for c in text if not unicodedata.combining(c)).lower()
+        text = without_accents(_QUESTION.sub("?", text).translate(simplified())).lower()
     if "'" in text:
         text = text.replace("won't", "will not").replace("can't", "can not")
         for ending, words in _ENDINGS:
@@ -125,7 +160,7 @@ def _settled(tokens: Iterator[str]) -> list[str]:
     settled: list[str] = []
     for token in tokens:
         before = settled[-1] if settled else ","
-        if token == before and (token in MARKS or token in _STAMMERED):
+        if token == before and (token in MARKS or token in _SAID_TWICE):
             continue
         if token in MARKS and not settled:
             continue
@@ -136,11 +171,5 @@ def _settled(tokens: Iterator[str]) -> list[str]:
     return settled
 
 
-# Said twice by hesitation. Numbers are not among them.
-_STAMMERED: Final = frozenset(
-    listed(
-        "i we he she they it the a an is are am was there in on of my and to you can not do "
-        "have and me this that with el la los las un una hay es esta estamos de en que se me "
-        "mi y a no somos estoy some water smoke fire please help"
-    )
-)
+# By hesitation; numbers are not among them.
+_SAID_TWICE: Final = small_words("said twice")

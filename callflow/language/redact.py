@@ -2,7 +2,8 @@
 
 What is taken out too much costs a reader a word; what is left in costs a caller their privacy. So
 six digits in a row are a number, however they were said, and a name that was told once is one
-wherever it stands.
+wherever it stands: told to our question (`places.name`), or because people introduce themselves
+with it, in capitals or in Chinese.
 """
 
 from __future__ import annotations
@@ -13,15 +14,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from callflow.language.introductions import (
-    HAN_TITLES,
-    PARTICLES,
-    introduced,
-    introduced_in,
-)
-from callflow.language.phone import digits_at
+from callflow.language.lexicon import shipped
+from callflow.language.numbers import digits_at
 from callflow.language.places import name
-from callflow.language.text import hear, is_han, listed
+from callflow.language.text import hear, is_han, listed, simplified, small_words, without_accents
 
 NUMBER: Final = "[number]"
 NAME: Final = "[name]"
@@ -33,12 +29,7 @@ _LEAST_KNOWN: Final = 3
 
 _TOKEN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3400-\u4dbf\u4e00-\u9fff]+")
 _BETWEEN = re.compile(r"[\s.,;:、，。·…()\[\]/+\-–—]*")
-_LINKS: Final = frozenset(
-    listed(
-        "and y then luego again plus no sorry wait actually correction oops i mean perdon digo "
-        "um uh uhm er erm eh em mas the number 不 错 是 嗯 呃 啊 加 然 后"
-    )
-)
+_LINKS: Final = small_words("within a number")
 _MOST_LINKS: Final = 3
 _ASKED = re.compile(
     r"\bname\b|\bnombre\b|llama|who am i speaking|con quién|姓|名字|称呼|叫什么", re.I
@@ -62,7 +53,7 @@ _OURS_WHOLE: Final = frozenset(("retrieved_sop_chunks", "versions", "timings", "
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PrivateTerms:
     """What one call is known to hold that is private: names, and digits of telephone numbers."""
 
     names: frozenset[str] = frozenset()
@@ -74,7 +65,7 @@ def digits_said(text: str) -> list[str]:
     return ["".join(one.digits for one in run) for run in _runs(_tokens(text))]
 
 
-def told_in(record: Mapping[str, Any]) -> Told:
+def private_terms(record: Mapping[str, Any]) -> PrivateTerms:
     """What the names and numbers of a call are, by its record with `conversation_thread`."""
     facts = {**_mapping(record.get("facts")), **_mapping(record.get("recorded"))}
     names = {str(facts["name"])} if facts.get("name") else set()
@@ -95,7 +86,7 @@ def told_in(record: Mapping[str, Any]) -> Told:
     thread = [*(record.get("conversation_thread") or ())]
     for row in _keyed(thread):
         numbers.add("".join(_digits_of(thread[place]) for place in row))
-    return Told(frozenset(names), frozenset(one for one in numbers if len(one) >= _LEAST))
+    return PrivateTerms(frozenset(names), frozenset(one for one in numbers if len(one) >= _LEAST))
 
 
 def _people(value: Any, key: str = "") -> Iterator[str]:
@@ -110,44 +101,44 @@ def _people(value: Any, key: str = "") -> Iterator[str]:
         yield value
 
 
-def redacted(value: Any, told: Told) -> Any:
+def redacted(value: Any, terms: PrivateTerms) -> Any:
     """`value` (as JSON has it) without names and numbers: in every text but those that callflow
     itself has written. Numbers, flags and times stay."""
     if isinstance(value, str):
-        return redacted_text(value, told)
+        return redacted_text(value, terms)
     if isinstance(value, Mapping):
-        return {key: _redacted_at(key, one, told) for key, one in value.items()}
+        return {key: _redacted_at(key, one, terms) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [redacted(one, told) for one in value]
+        return [redacted(one, terms) for one in value]
     return value
 
 
-def _redacted_at(key: str, value: Any, told: Told) -> Any:
+def _redacted_at(key: str, value: Any, terms: PrivateTerms) -> Any:
     if value is None or key in _OURS_WHOLE:
         return value
     if key in _OURS:
-        return _ours(value, told)
+        return _ours(value, terms)
     if key in _NAMES_OF:
         return NAME
     if key in _NUMBERS_OF:
         return NUMBER
     if key == "digits":
-        return NUMBER if _is_number(str(value), told) else value
+        return NUMBER if _is_number(str(value), terms) else value
     if key == "conversation_thread" and isinstance(value, list | tuple):
-        return _thread(value, told)
-    return redacted(value, told)
+        return _thread(value, terms)
+    return redacted(value, terms)
 
 
-def _ours(value: Any, told: Told) -> Any:
+def _ours(value: Any, terms: PrivateTerms) -> Any:
     """What stands as it is under a key of ours; not what people did."""
     if isinstance(value, list | tuple):
-        return [_ours(one, told) for one in value]
-    return redacted(value, told) if isinstance(value, Mapping) else value
+        return [_ours(one, terms) for one in value]
+    return redacted(value, terms) if isinstance(value, Mapping) else value
 
 
-def _thread(thread: Sequence[Any], told: Told) -> list[Any]:
+def _thread(thread: Sequence[Any], terms: PrivateTerms) -> list[Any]:
     """The same of what was said, where keys of one number may each be in a turn of their own."""
-    shown: list[Any] = [redacted(entry, told) for entry in thread]
+    shown: list[Any] = [redacted(entry, terms) for entry in thread]
     # A number that was keyed at once is one by itself, and what follows it is another answer.
     short = {place for row in _keyed(thread) for place in row}
     short -= {place for place in short if len(_digits_of(thread[place])) >= _LEAST}
@@ -180,16 +171,16 @@ def _digits_of(entry: Mapping[str, Any]) -> str:
     return _only_digits(str(entry.get("digits") or ""))
 
 
-def _is_number(keys: str, told: Told) -> bool:
+def _is_number(keys: str, terms: PrivateTerms) -> bool:
     digits = _only_digits(keys)
-    part = len(digits) >= _LEAST_KNOWN and any(digits in number for number in told.numbers)
+    part = len(digits) >= _LEAST_KNOWN and any(digits in number for number in terms.numbers)
     return len(keys) >= _LEAST or part
 
 
-def redacted_text(text: str, told: Told) -> str:
+def redacted_text(text: str, terms: PrivateTerms) -> str:
     """`text` with `[number]` and `[name]` in place of them."""
     tokens = _tokens(text)
-    cuts = [*_numbers(tokens, told), *_named(tokens, told)]
+    cuts = [*_numbers(tokens, terms), *_named(tokens, terms)]
     cuts.sort(key=lambda cut: (cut[0], -cut[1]))  # In full, rather than word by word.
     parts, place = [], 0
     for start, end, word in cuts:
@@ -233,8 +224,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _folded(word: str) -> str:
-    plain = unicodedata.normalize("NFKD", word.lower())
-    return "".join(char for char in plain if not unicodedata.combining(char))
+    return without_accents(word.lower()).translate(simplified())
 
 
 def _runs(tokens: Sequence[_Token]) -> Iterator[list[_Digits]]:
@@ -261,17 +251,17 @@ def _runs(tokens: Sequence[_Token]) -> Iterator[list[_Digits]]:
         yield run
 
 
-def _numbers(tokens: Sequence[_Token], told: Told) -> Iterator[tuple[int, int, str]]:
+def _numbers(tokens: Sequence[_Token], terms: PrivateTerms) -> Iterator[tuple[int, int, str]]:
     for run in _runs(tokens):
         digits = "".join(one.digits for one in run)
-        part = len(digits) >= _LEAST_KNOWN and any(digits in number for number in told.numbers)
+        part = len(digits) >= _LEAST_KNOWN and any(digits in number for number in terms.numbers)
         if len(digits) >= _LEAST or part:
             yield run[0].begin, run[-1].end, NUMBER
 
 
-def _named(tokens: Sequence[_Token], told: Told) -> Iterator[tuple[int, int, str]]:
+def _named(tokens: Sequence[_Token], terms: PrivateTerms) -> Iterator[tuple[int, int, str]]:
     words = [token.word for token in tokens]
-    for said in _ways(told.names):
+    for said in _ways(terms.names):
         for place in range(len(words) - len(said) + 1):
             if words[place : place + len(said)] == said:
                 yield tokens[place].start, tokens[place + len(said) - 1].end, NAME
@@ -285,10 +275,10 @@ def _ways(names: Iterable[str]) -> Iterator[list[str]]:
             continue
         yield words
         if is_han(words[0]):
-            if len(words) > 2 and not one.endswith(HAN_TITLES):
+            if len(words) > 2 and not one.endswith(_HAN_TITLES):
                 yield words[1:]
         else:
-            yield from ([word] for word in words if len(word) > 1 and word not in PARTICLES)
+            yield from ([word] for word in words if len(word) > 1 and word not in _PARTICLES)
 
 
 def _only_digits(text: str) -> str:
@@ -297,3 +287,85 @@ def _only_digits(text: str) -> str:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+_PARTICLES: Final = small_words("name particles")
+_TITLES: Final = small_words("titles")
+_HAN_TITLES: Final = ("先生", "女士", "小姐", "太太", "师傅", "老师", "医生", "经理")
+
+_MOST: Final = 4
+_OPENING = re.compile(
+    r"(?<!\w)(?:i am|i['’]?m|this is|(?:my )?name(?: is|['’]s)|call me|they call me|here is"
+    r"|(?:yo )?soy|(?:me|se) llam[oa]|mi nombre es|(?:le )?habla|我是|我叫|我姓|"
+    rf"(?:{'|'.join(sorted(_TITLES, key=len, reverse=True))})\.?)(?!['’\w])[\s:]*",
+    re.I,
+)
+_WORD = re.compile(r"[ \t]*([^\W\d_\u3400-\u9fff]+(?:['’-][^\W\d_\u3400-\u9fff]+)*)(\.?)")
+_OPENING_HAN = re.compile(
+    r"(?:我是|我叫|我姓|免贵姓|敝姓|名叫|名字是|名字叫)[\s:：]*([\u3400-\u9fff]+)"
+)
+_TWO_HAN: Final = frozenset(listed("欧阳 司马 上官 诸葛 东方 皇甫 尉迟 公孙 慕容 司徒 令狐"))
+_SURNAMES: Final = small_words("surnames")
+_NO_NAME = re.compile("高血压|高兴|高空|任何|白天|方便|常常|常客|马上|万一|严重|何时|金属|石头")
+_THINGS: Final = small_words("no names")
+
+
+def introduced(text: str) -> set[str]:
+    """The names that follow "I am", "soy", "我是" and the like, or a title; of a Chinese one that
+    runs into what follows, each length that it may have."""
+    found = {name for one in _OPENING.finditer(text) if (name := _written(text, one.end()))}
+    for one in _OPENING_HAN.finditer(text):
+        found.update(_han(one[1]))
+    return found
+
+
+def introduced_in(record: Mapping[str, Any]) -> set[str]:
+    """The same of what people have written about a call, or to be said in it."""
+    noted = [one.get("text") for key in ("notes", "sayings") for one in record.get(key) or ()]
+    urgency = record.get("urgency_set") or {}
+    noted += [urgency.get("reason"), *(urgency.get("reasons") or ())]
+    return {name for text in noted if text for name in introduced(str(text))}
+
+
+def _written(text: str, place: int) -> str:
+    """The capitalised words from `place` on, with the small words between them."""
+    words: list[str] = []
+    waiting: list[str] = []
+    while len(words) - sum(word in _PARTICLES for word in words) < _MOST:
+        word = _WORD.match(text, place)
+        if word is None:
+            break
+        plain = word[1].lower()
+        if plain in _TITLES and not words:
+            place = word.end()
+            continue
+        if word[1][0].isupper() and not _is_common(plain):
+            words += [*waiting, word[1]]
+            waiting = []
+        elif plain in _PARTICLES and word[1].islower() and len(waiting) < 2:
+            waiting.append(plain)
+        else:
+            break
+        place = word.end(1)
+        if text[place : place + 1] not in (" ", "\t"):
+            break
+    return " ".join(words)
+
+
+def _is_common(word: str) -> bool:
+    return word in _THINGS or shipped("names").find(hear(word)) != []
+
+
+def _han(run: str) -> Iterator[str]:
+    if _NO_NAME.match(run):
+        return
+    surname = 2 if run[:2] in _TWO_HAN else 1 if run[0] in _SURNAMES else 0
+    if not surname:
+        return
+    for title in _HAN_TITLES:
+        if run.startswith(title, surname):
+            yield run[:surname] + title
+            return
+    for length in (surname + 1, surname + 2):
+        if length <= len(run):
+            yield run[:length]

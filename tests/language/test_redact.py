@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.language.private import Told, digits_said, redacted, redacted_text, told_in
+from callflow.language.redact import (
+    PrivateTerms,
+    digits_said,
+    private_terms,
+    redacted,
+    redacted_text,
+)
 
 
 def call(*said: tuple[str, str], **facts: object) -> dict[str, Any]:
@@ -17,7 +23,7 @@ def call(*said: tuple[str, str], **facts: object) -> dict[str, Any]:
 
 
 def shown(record: dict[str, Any]) -> list[str]:
-    told = told_in(record)
+    told = private_terms(record)
     return [entry["text"] for entry in redacted(record, told)["conversation_thread"]]
 
 
@@ -34,7 +40,7 @@ def shown(record: dict[str, Any]) -> list[str]:
     ],
 )
 def test_a_number_goes_however_it_was_said(said: str, expected: str) -> None:
-    assert redacted_text(said, Told()) == expected
+    assert redacted_text(said, PrivateTerms()) == expected
 
 
 @pytest.mark.parametrize(
@@ -48,7 +54,7 @@ def test_a_number_goes_however_it_was_said(said: str, expected: str) -> None:
     ],
 )
 def test_floors_people_and_lifts_stay(said: str) -> None:
-    assert redacted_text(said, Told()) == said
+    assert redacted_text(said, PrivateTerms()) == said
 
 
 def test_a_name_goes_wherever_it_stands_once_it_was_told() -> None:
@@ -135,7 +141,7 @@ def test_names_of_people_of_ours_go_from_all_that_was_written() -> None:
         "versions": {"procedures": {"medical": "2026-11-29"}},
     }
     hidden = {"at": 1, "by": "[name]", "n": 5}
-    assert redacted(record, told_in(record)) == {
+    assert redacted(record, private_terms(record)) == {
         "acts": {"urgency": hidden, "say": hidden},
         "urgency": "P1",
         "notes": [{"id": "1", "by": "[name]", "text": "[name] rang [number], this is [name]"}],
@@ -173,7 +179,7 @@ def test_what_callflow_has_written_itself_stays() -> None:
             {"role": "caller", "text": "", "digits": "1#", "at": 1},
         ],
     }
-    assert redacted(record, told_in(record)) == {
+    assert redacted(record, private_terms(record)) == {
         "site": "tower-1234567",
         "created_at": 1_800_000_000_000,
         "assigned_worker": "w1@host/1234567-aa",
@@ -192,11 +198,11 @@ def test_what_callflow_has_written_itself_stays() -> None:
 
 @given(st.text(max_size=60), st.text("0123456789", min_size=7, max_size=15), st.text(max_size=60))
 def test_no_text_hides_a_written_number(before: str, number: str, after: str) -> None:
-    assert number not in redacted_text(f"{before} {number} {after}", Told())
+    assert number not in redacted_text(f"{before} {number} {after}", PrivateTerms())
 
 
 @given(st.text())
 def test_no_text_is_too_strange(text: str) -> None:
     digits_said(text)
-    told = told_in(call(("caller", text), ("agent", "your name?"), ("caller", text)))
+    told = private_terms(call(("caller", text), ("agent", "your name?"), ("caller", text)))
     redacted_text(text, told)

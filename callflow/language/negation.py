@@ -1,8 +1,11 @@
-"""Which words a denial takes back, in the three languages: "no smoke", "nobody is hurt", 没有烟.
+"""Tells what a caller states from what they deny, suppose, ask, or tell of other days.
 
-A denial reaches forward over small words to the first cue, and from a cue that it denied over "or"
-to the next. It ends with its clause, and before any word that is not small: "no he is bleeding"
-denies something else, and reports.
+A denial reaches forward over small words to the first cue ("no smoke", "nobody is hurt", 没有烟),
+and from a cue that it denied over "or" to the next. It ends with its clause, and before any word
+that is not small: "no he is bleeding" denies something else, and reports.
+
+Recognition seldom hears where a clause ends, so a clause that states nothing goes on to the next
+mark, or to words that begin a statement ("… we are", "… there is").
 """
 
 from __future__ import annotations
@@ -10,29 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from callflow.language.lexicon import Match
-from callflow.language.text import MARKS, Heard, is_han, listed
+from callflow.language.lexicon import Match, shipped
+from callflow.language.text import MARKS, Heard, heard_from, listed, small_words
 
-_REACH: Final = {
-    "no": "any sign signs of more real visible actual one smell sight kind sort such serious "
-    # Spanish
-    "hay veo huelo huele oigo es esta estan estamos estoy soy he ha hemos han se ve nos me le "
-    "tenemos tengo tiene tienen ningun ninguna nada de un una el la a nadie parece creo que haya "
-    "sea esta mas otro otra gente personas nadie mas siento sale entra voy vamos vaya quiero "
-    "queremos intentar intento intentamos tratar va van ir sido esten estan bien podemos puedo",
-    "not": "any anyone anybody anything is are was been being be a an the of it that see smell "
-    "hear feel have had has having got get getting think believe really seriously badly actually "
-    "even at all sign signs one person else going to trying try want need in like look looks "
-    "seem seems so yet too very that gonna planning smells smelling seeing feeling real badly "
-    "physically currently much",
-    "nobody": "is are was has been got have had else really seriously actually here in seems to be "
-    "the a lift elevator car inside even feels feeling looks badly at all with me us of anyone "
-    "trying going having",
-    "nadie": "esta ha se tiene hay mas ha sido le que este haya parece aqui dentro",
-    "sin": "nada de ningun ninguna que haya",
-    "没": "有人看到见闻听发现什么任何感觉得是太很在被明显特别谁受出怎大再多",
-    "不": "是会要想能太很在被再会打算准备用敢觉得看见到闻什么真的像",
-}
 _SAME: Final = {
     "never": "not", "none": "nobody", "nothing": "nobody", "without": "no", "neither": "no",
     "nor": "no", "ni": "no", "tampoco": "no", "ningun": "sin", "ninguna": "sin", "ninguno": "nadie",
@@ -43,13 +26,7 @@ _SUPPOSED: Final = (
     ("if",), ("in", "case"), ("y", "si"), ("pasa", "si"), ("en", "caso"), ("por", "si"),
     ("如", "果"), ("万", "一"), ("要", "是"), ("假", "如"), ("会", "不", "会"),
 )  # fmt: skip
-_REACH_SUPPOSED: Final = frozenset(
-    listed(
-        "there is was were are a an any the it i we he she they someone somebody something "
-        "gets get has have had starts of happens catches hay hubiera hubiese un una de hay "
-        "alguien me le se empieza fuera"
-    )
-) | set("有有人我们他她它发生突然再又是电梯里出现真的了")
+_REACH_SUPPOSED: Final = small_words("reach of if")
 _THINKING: Final = frozenset(("think", "believe"))
 _AFTER_THINKING: Final = frozenset(listed("there is are it he she they we i anyone anybody am"))
 _JOINING: Final = frozenset(("or", "nor", "ni", "o", "u", "或", "者", "和", "跟", "也", "、"))
@@ -60,8 +37,8 @@ _PARTICIPLES: Final = ("ado", "ido", "cho", "to")
 _MOST: Final = 7
 
 _REACHES: Final = {
-    word: frozenset(small) if is_han(word) else frozenset(small.split())
-    for word, small in _REACH.items()
+    word: small_words(f"reach of {word}")
+    for word in ("no", "not", "nobody", "nadie", "sin", "没", "不")
 }
 
 
@@ -154,3 +131,37 @@ def _is_listed(tokens: tuple[str, ...], place: int, ends: dict[int, int]) -> boo
         if place < len(tokens) and tokens[place] in _JOINING:
             return True
     return False
+
+
+def stated(heard: Heard) -> Heard:
+    """Return what is stated, with a mark where something was left out."""
+    matches = shipped("statements").find(heard)
+    if not matches and "?" not in heard.tokens:
+        return heard
+    begins = {m.start for m in matches if m.section == "begin"}
+    openings = {m.start: m for m in matches if m.section == "unsaid"}
+    closings = {m.end for m in matches if m.section == "unsaid_before"}
+    gone: set[int] = set()
+    size = len(heard.tokens)
+    for start, opening in openings.items():
+        end = opening.end
+        while (
+            end < size
+            and heard.tokens[end] not in MARKS
+            and not (end > opening.end and end in begins)
+        ):
+            end += 1
+        gone.update(range(start, end))
+    for end in closings:
+        start = end - 1
+        while start > 0 and heard.tokens[start - 1] not in MARKS and start not in begins:
+            start -= 1
+        gone.update(range(start, end))
+    kept = ["," if place in gone else token for place, token in enumerate(heard.tokens)]
+    return heard_from(_merged(kept)) if gone else heard
+
+
+def _merged(tokens: list[str]) -> list[str]:
+    return [
+        t for place, t in enumerate(tokens) if t != "," or place == 0 or tokens[place - 1] != ","
+    ]

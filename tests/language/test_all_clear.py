@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.language.allclear import all_clear
+from callflow.language.danger import all_clear
 
 CLEAR = """
 we're out now

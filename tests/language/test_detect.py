@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.language.language import asked_for, detect, unsupported
+from callflow.language.detect import asked_for, detect, unsupported
 
 DETECTED = [
     ("help we are stuck in the lift", "es", "en"),

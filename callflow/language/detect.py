@@ -7,13 +7,12 @@ spell names and quote signs, and "no" is a word of two languages. Only a cry doe
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Final
 
 from callflow.call.language_tag import primary_language
 from callflow.language.lexicon import Match, shipped
 from callflow.language.numbers import number_at
-from callflow.language.text import MARKS, Heard, hear, is_han
+from callflow.language.text import MARKS, Heard, hear, is_han, without_accents
 
 SPOKEN: Final = ("en", "zh", "es")
 """What we speak."""
@@ -74,13 +73,8 @@ def asked_for(text: str) -> str | None:
 def unsupported(text: str) -> bool:
     """True when a caller asks for a language that we do not speak, and for none that we do."""
     asked, _ = _named(text)
-    foreign = _FOREIGN_ASKING.search(_plain(text)) is not None
+    foreign = _FOREIGN_ASKING.search(without_accents(text[:400])) is not None
     return (foreign or _OTHER in asked) and not any(name in SPOKEN for name in asked)
-
-
-def _plain(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text[:400])
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 
 def _named(text: str) -> tuple[list[str], list[str]]:
