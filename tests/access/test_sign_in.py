@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,15 +60,10 @@ def here(redis_url: str, users: Path) -> Iterator[BoardApp]:
 
 
 def test_who_has_signed_in_sees_the_board_as_who_they_are(here: BoardApp) -> None:
-    browser = here.browser()
-    assert sign_in_as(browser, "bo").headers["location"] == "/board"
-    assert browser.get("/board").text == f"bo dispatcher: {SECRET_WORDS}"
-
-
-def test_capitals_make_no_other_name(here: BoardApp) -> None:
-    browser = here.browser()
-    assert sign_in_as(browser, "BO", password_of("bo")).status_code == 303
-    assert browser.get("/board").text.startswith("bo ")
+    for name in ("bo", "BO"):
+        browser = here.browser()
+        assert sign_in_as(browser, name, password_of("bo")).headers["location"] == "/board"
+        assert browser.get("/board").text == f"bo dispatcher: {SECRET_WORDS}"
 
 
 def test_a_wrong_password_and_an_unknown_name_are_told_the_same(here: BoardApp) -> None:
@@ -83,14 +77,10 @@ def test_a_wrong_password_and_an_unknown_name_are_told_the_same(here: BoardApp) 
         assert not any(map(session_cookie, browsers))
 
 
-def test_the_password_is_in_no_answer(here: BoardApp) -> None:
-    answer = sign_in_as(here.browser(), "bo", "this-was-mistyped")
-    assert "this-was-mistyped" not in answer.text + str(answer.headers)
-
-
-def test_a_name_that_is_markup_is_shown_as_text(here: BoardApp) -> None:
-    answer = sign_in_as(here.browser(), '"><script>alert(1)</script>', "x")
+def test_the_password_is_in_no_answer_and_a_name_is_shown_as_text(here: BoardApp) -> None:
+    answer = sign_in_as(here.browser(), '"><script>alert(1)</script>', "this-was-mistyped")
     assert "<script>alert" not in answer.text
+    assert "this-was-mistyped" not in answer.text + str(answer.headers)
 
 
 def test_a_session_that_somebody_brings_along_is_not_the_one_that_they_get(here: BoardApp) -> None:
@@ -102,15 +92,6 @@ def test_a_session_that_somebody_brings_along_is_not_the_one_that_they_get(here:
     got.cookies.set("callflow-session", planted)
     assert got.get("/board").status_code == 303
     assert planted not in [cookie.value for cookie in browser.cookies.jar if cookie.path == "/"]
-
-
-def test_who_signs_in_again_gets_another_token_each_time(here: BoardApp) -> None:
-    browser = here.browser()
-    found = set()
-    for _ in range(3):
-        sign_in_as(browser, "ana")
-        found.add(session_cookie(browser))
-    assert len(found) == 3
 
 
 def test_who_signs_in_leaves_the_session_that_their_browser_had(here: BoardApp) -> None:
@@ -172,22 +153,24 @@ def test_who_signs_out_everywhere_is_out_everywhere_and_may_sign_in_again(here: 
     assert here.signed_in("ana").get("/board").status_code == 200
 
 
-def test_who_is_removed_or_has_another_role_is_out_at_once(here: BoardApp, users: Path) -> None:
+def test_who_is_removed_or_has_another_role_or_password_is_out_at_once(
+    here: BoardApp, users: Path
+) -> None:
     bo = here.signed_in("bo")
-    for change in ({"bo": "dispatcher"}, {"ana": "admin", "bo": "dispatcher"}):
+    changes: list[dict[str, object] | None] = [
+        None,
+        {"role": Role.ADMIN},
+        {"password": hashed("something else now")},
+    ]
+    for change in changes:
         write_users(users, ana="viewer", bo="dispatcher")
         ana = here.signed_in("ana")
-        write_users(users, **change)
+        with edit_users(users) as known:
+            before = known.pop("ana")
+            if change is not None:
+                known["ana"] = before.model_copy(update=change)
         assert ana.get("/board").status_code == 303, change
         assert bo.get("/board").status_code == 200
-
-
-def test_who_has_another_password_is_out_at_once(here: BoardApp, users: Path) -> None:
-    ana, bo = here.signed_in("ana"), here.signed_in("bo")
-    with edit_users(users) as known:
-        known["ana"] = known["ana"].model_copy(update={"password": hashed("something else now")})
-    assert ana.get("/board").status_code == 303
-    assert bo.get("/board").status_code == 200
 
 
 def test_a_damaged_file_lets_nobody_in_until_it_is_whole_again(here: BoardApp, users: Path) -> None:
@@ -396,13 +379,6 @@ def test_only_what_our_own_proxy_says_of_an_address_is_believed(counted: BoardAp
     assert from_address(counted, "192.0.2.1, 203.0.113.9", "ana") == 303
 
 
-def test_one_customers_ipv6_addresses_are_one(counted: BoardApp) -> None:
-    for number in range(5):
-        from_address(counted, f"2001:db8::{number}", "ana", "wrong")
-    assert from_address(counted, "2001:db8::ffff", "ana") == 429
-    assert from_address(counted, "2001:db8:0:1::1", "ana") == 303
-
-
 def test_a_wait_is_over_some_day(redis_url: str) -> None:
     short = Limits(Allowed(9, 20), Allowed(1, 20), Allowed(9, 20))
     with connect(redis_url) as client:
@@ -418,32 +394,22 @@ def test_a_wait_is_over_some_day(redis_url: str) -> None:
         assert not client.exists("callflow:{sign-in}:name:nobody")
 
 
-def test_how_long_an_answer_takes_does_not_tell_which_names_there_are(counted: BoardApp) -> None:
-    took: dict[str, list[float]] = {"ana": [], "nobody": []}
-    browser = counted.browser()
-    for number in range(9):
-        for name, spent in took.items():
-            browser.headers["x-forwarded-for"] = f"192.0.2.{number}"
-            began = time.process_time()
-            sign_in_as(browser, name, "wrong")
-            spent.append(time.process_time() - began)
-    known, unknown = (statistics.median(spent) for spent in took.values())
-    assert min(known, unknown) > 0.5 * max(known, unknown), took
-
-
-def test_a_password_is_hashed_for_names_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    hashes = []
+def test_a_password_is_hashed_whether_there_is_such_a_name_or_not(
+    here: BoardApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long an answer takes tells nobody which names there are."""
+    costs = []
     verify = passwords._HASHER.verify
 
     class Counting:
         def verify(self, known: str, password: str) -> bool:
-            hashes.append(known)
+            costs.append(known.rsplit("$", 2)[0])
             return verify(known, password)
 
     monkeypatch.setattr(passwords, "_HASHER", Counting())
-    assert not passwords.matches("wrong words altogether", None)
-    assert len(hashes) == 1
-    assert hashes[0].startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    for name in ("ana", "nobody"):
+        assert sign_in_as(here.browser(), name, "wrong words altogether").status_code == 403
+    assert costs == ["$argon2id$v=19$m=19456,t=2,p=1"] * 2
 
 
 def test_a_gone_store_lets_nobody_in_and_says_little(tmp_path: Path) -> None:
@@ -471,6 +437,8 @@ ADDRESSES = [
     ("::ffff:192.0.2.1", "192.0.2.1"),
     ("[2001:db8::1]:4711", "2001:db8::/64"),
     ("2001:db8::1", "2001:db8::/64"),
+    ("2001:db8:0:1::ffff", "2001:db8:0:1::/64"),
+    ("198.51.100.4, 192.0.2.1", "192.0.2.1"),
     ("unknown", "10.0.0.1"),
     ("", "10.0.0.1"),
 ]
