@@ -1,4 +1,4 @@
-"""`callflow phone` from outside: by a pipe, by script, and when nobody can be called."""
+"""`callflow phone`: by a pipe, by script, and when nobody can be called."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
 
+from callflow import bootstrap
+from callflow.cli import app
 from callflow.lab.carrier.phone_account import (
     FILE,
     NoPhone,
@@ -39,23 +42,15 @@ from tests.phone.liftline import (
 )
 from tests.waiting import wait_until
 
-# The command alone, so that these tests need nothing of the other ones.
-RUN = """
-import typer
-from callflow.cli.terminal import PlainErrors
-from callflow.cli.phone import phone
-app = typer.Typer(cls=PlainErrors, pretty_exceptions_enable=False)
-app.command("phone")(phone)
-app.command("other")(print)
-app()
-"""
-
 
 class Phone:
     """Runs the command against an application that is served in a thread."""
 
-    def __init__(self, home: Path, line: LiftLine, target: str) -> None:
+    def __init__(
+        self, home: Path, line: LiftLine, target: str, capture: pytest.CaptureFixture[str]
+    ) -> None:
         self.home = home
+        self.capture = capture
         self.line = line
         self.target = target
 
@@ -73,7 +68,7 @@ class Phone:
     def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
         kept = {name: value for name, value in os.environ.items() if "CALLFLOW" not in name}
         return subprocess.Popen(
-            [sys.executable, "-c", RUN, "phone", "--speed", "100", *args],
+            [sys.executable, "-m", "callflow", "phone", "--speed", "100", *args],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -87,14 +82,25 @@ class Phone:
         )
 
     def run(self, *args: str, said: str = "", **env: str) -> tuple[int, str, str]:
-        started = self.start(*args, **env)
-        out, err = started.communicate(said, timeout=30)
-        assert "Traceback" not in err, err
-        return started.returncode, out, err
+        """The same in this process, with `said` in its standard input."""
+        with pytest.MonkeyPatch.context() as patch, TemporaryFile("w+") as stdin:
+            stdin.write(said)
+            stdin.seek(0)
+            patch.setattr(sys, "stdin", stdin)
+            for name in [name for name in os.environ if "CALLFLOW" in name]:
+                patch.delenv(name)
+            for name, value in {"CALLFLOW_DATA_DIR": str(self.home), **env}.items():
+                patch.setenv(name, value)
+            bootstrap.forget()
+            with pytest.raises(SystemExit) as ended:
+                app(["phone", "--speed", "100", *args])
+        out, err = self.capture.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, out, err
 
 
 @pytest.fixture
-def phone(tmp_path: Path) -> Iterator[Phone]:
+def phone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Phone]:
     line = LiftLine()
     ready, stop = threading.Event(), threading.Event()
     found: list[str] = []
@@ -108,7 +114,10 @@ def phone(tmp_path: Path) -> Iterator[Phone]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     assert ready.wait(10)
-    yield Phone(tmp_path, line, found[0])
+    handler = signal.getsignal(signal.SIGTERM)
+    yield Phone(tmp_path, line, found[0], capsys)
+    signal.signal(signal.SIGTERM, handler)
+    bootstrap.forget()
     stop.set()
     thread.join()
 
