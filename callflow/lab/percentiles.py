@@ -29,3 +29,7 @@ class Percentiles:
             return cls()
         ranks = (round(nearest_rank(ranked, rank), digits) for rank in (50, 95, 99, 100))
         return cls(len(ranked), *ranks)
+
+    def pick(self, *names: str) -> dict[str, float | None]:
+        """Some of them by name, for JSON."""
+        return {name: getattr(self, name) for name in names}

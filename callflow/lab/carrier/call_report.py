@@ -137,10 +137,6 @@ class CallReport:
         """For JSON."""
         return {**asdict(self), "lost": [turn.number for turn in self.lost]}
 
-    def pick(self, *names: str) -> dict[str, float | None]:
-        """Some of them by name, for JSON."""
-        return {name: getattr(self, name) for name in names}
-
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:

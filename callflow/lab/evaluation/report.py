@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -94,7 +94,9 @@ def as_dict(result: Result, *, wrong: bool = False) -> dict[str, Any]:
             language: found.as_dict() for language, found in by_language(judged, known).items()
         },
         "per_group": by_group(judged),
-        "latency_ms": _percentiles(answer.took_ms for _, answer in judged),
+        "latency_ms": Percentiles.of(answer.took_ms for _, answer in judged).pick(
+            "p50", "p95", "p99", "max"
+        ),
         "unknown": sum(answer.worked_on is None for _, answer in judged),
         "gold_known": sum(bool(known.intersection(each.gold)) for each, _ in judged),
         "confusions": [
@@ -160,8 +162,3 @@ def _numbers(report: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, 
         elif value is None or isinstance(value, int | float):
             yield path, value
             yield path.removeprefix("per_language."), value
-
-
-def _percentiles(times_ms: Iterable[float]) -> dict[str, float | None]:
-    found = Percentiles.of(times_ms)
-    return {"p50": found.p50, "p95": found.p95, "p99": found.p99, "max": found.max}
