@@ -7,12 +7,13 @@ in. An empty utterance is silence, which is something heard too.
 
 from __future__ import annotations
 
-import unicodedata
-
 from callflow.errors import InvalidUtterance
 
 MAX_UTTERANCE_CHARS = 20_000
 """Twilio ends a speech result at 60 s, about 1,000 characters; this is far beyond any of them."""
+
+_CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")
+"""The characters of Unicode's category Cc."""
 
 
 def clean(call_sid: str, text: str) -> str:
@@ -24,4 +25,4 @@ def clean(call_sid: str, text: str) -> str:
     if len(text) > MAX_UTTERANCE_CHARS:
         raise InvalidUtterance(call_sid, len(text), MAX_UTTERANCE_CHARS)
     joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return "".join(" " if unicodedata.category(char) == "Cc" else char for char in joined).strip()
+    return joined.translate(_CONTROLS).strip()

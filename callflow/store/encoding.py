@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from callflow.call.ladder import fresh
@@ -51,6 +52,7 @@ def alert_json(alert: Alert) -> str:
     )
 
 
+@lru_cache(maxsize=256)
 def fresh_alert(reason: str | None) -> str | None:
     """What has a human rung for `reason`; None where nobody is wanted."""
     return None if reason is None else alert_json(fresh(reason))

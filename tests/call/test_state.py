@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from callflow.call.deadline import Escalation, Timing, escalation
 from callflow.call.state import LEASED, MOVES, OPENED, CallState, Event, Refusal, after, moves_row
 
@@ -23,34 +21,23 @@ def test_the_states_are_the_customers_words() -> None:
     ]
 
 
-@pytest.mark.parametrize("event", Event)
-def test_nothing_leaves_the_end(event: Event) -> None:
-    assert after(event, CallState.COMPLETE) is Refusal.ENDED
+def test_nothing_leaves_the_end() -> None:
+    assert {after(event, CallState.COMPLETE) for event in Event} == {Refusal.ENDED}
 
 
-@pytest.mark.parametrize("state", [state for state in CallState if state not in LEASED])
-@pytest.mark.parametrize(
-    "event", [Event.BEAT, Event.DRAFT, Event.COMMIT, Event.HAND_BACK, Event.RECLAIM]
-)
-def test_only_a_held_call_is_written_by_a_worker(event: Event, state: CallState) -> None:
-    assert isinstance(after(event, state), Refusal)
-
-
-def test_a_held_call_is_given_to_nobody_else() -> None:
+def test_only_a_held_call_is_written_by_a_worker_and_it_is_given_to_nobody_else() -> None:
+    for event in (Event.BEAT, Event.DRAFT, Event.COMMIT, Event.HAND_BACK, Event.RECLAIM):
+        for state in set(CallState) - LEASED:
+            assert isinstance(after(event, state), Refusal), (event, state)
     assert after(Event.CLAIM, CallState.IN_PROGRESS) is Refusal.HELD
 
 
-@pytest.mark.parametrize("state", [state for state in CallState if state != CallState.COMPLETE])
-def test_a_call_can_end_in_any_state(state: CallState) -> None:
-    assert after(Event.END, state) is CallState.COMPLETE
-
-
-@pytest.mark.parametrize("event", [Event.TRANSFER, Event.HEAR_AFTER_LOSS])
-@pytest.mark.parametrize("state", [state for state in CallState if state != CallState.COMPLETE])
-def test_no_worker_holds_a_call_that_passed_to_a_human_or_lost_its_turn(
-    event: Event, state: CallState
-) -> None:
-    assert after(event, state) is CallState.PENDING
+def test_a_call_can_end_and_pass_to_a_human_or_lose_its_turn_in_any_state() -> None:
+    for state in set(CallState) - {CallState.COMPLETE}:
+        assert after(Event.END, state) is CallState.COMPLETE
+        # No worker holds it then.
+        for event in (Event.TRANSFER, Event.HEAR_AFTER_LOSS):
+            assert after(event, state) is CallState.PENDING
 
 
 def test_every_state_can_be_reached_from_the_first() -> None:
@@ -65,27 +52,19 @@ def test_every_state_can_be_reached_from_the_first() -> None:
     assert reached == set(CallState)
 
 
-@pytest.mark.parametrize("event", Event)
-def test_the_scripts_read_the_same_table(event: Event) -> None:
-    words = moves_row(event).split()
-    assert len(words) == len(CallState)
-    for state, then in MOVES[event].items():
-        sign = "!" if isinstance(then, Refusal) else ">"
-        assert f'"{state}"{sign}{then}' in words
+def test_the_scripts_read_the_same_table() -> None:
+    for event in Event:
+        words = moves_row(event).split()
+        assert len(words) == len(CallState)
+        for state, then in MOVES[event].items():
+            sign = "!" if isinstance(then, Refusal) else ">"
+            assert f'"{state}"{sign}{then}' in words
 
 
-@pytest.mark.parametrize(
-    ("attempts", "expected"),
-    [
-        (0, Escalation.RESPONDER),
-        (2, Escalation.RESPONDER),
-        (3, Escalation.SCRIPT),
-        (4, Escalation.HUMAN),
-        (9, Escalation.HUMAN),
-    ],
-)
-def test_the_ladder_ends_at_a_human(attempts: int, expected: Escalation) -> None:
-    assert escalation(attempts) is expected
+def test_the_ladder_ends_at_a_human() -> None:
+    assert {escalation(attempts) for attempts in range(3)} == {Escalation.RESPONDER}
+    assert escalation(3) is Escalation.SCRIPT
+    assert {escalation(attempts) for attempts in range(4, 12)} == {Escalation.HUMAN}
 
 
 def test_a_worker_stops_believing_before_others_may_take_its_call() -> None:

@@ -16,12 +16,10 @@ from tests.parts import Parts
 from tests.protocol.test_any_order import AnyOrder
 from tests.store import (
     test_calls,
-    test_desk_work,
     test_handovers,
-    test_recorded,
     test_replies,
-    test_sayings,
     test_sent,
+    test_staff_actions,
 )
 
 
@@ -62,9 +60,7 @@ globals().update(
     )
 )
 globals().update(_again(test_handovers))
-globals().update(_again(test_recorded))
-globals().update(_again(test_desk_work))
-globals().update(_again(test_sayings))
+globals().update(_again(test_staff_actions))
 globals().update(_again(test_sent))
 globals().update(
     _again(
