@@ -75,12 +75,12 @@ def evaluate(
     """
     if [str(path) for path in (*(given or ()), guard)].count("-") > 1:
         raise typer.BadParameter("stdin can be read only once: give - only once")
-    other_set = _pair(chunks, examples)
+    other_set = _require_both(chunks, examples)
     from callflow.lab.evaluation.report import as_dict
 
     try:
-        bounds = _bounds(floor or (), ceiling or ())
-        result = _run(given, other_set, retrieval, sop_dir, guard)
+        bounds = _parse_bounds(floor or (), ceiling or ())
+        result = _measure(given, other_set, retrieval, sop_dir, guard)
         report = as_dict(result, wrong=wrong)
         broken = [told for bound in bounds if (told := bound.missed(report)) is not None]
     except CallflowError as error:
@@ -89,18 +89,18 @@ def evaluate(
     if as_json:
         terminal.print_line(json.dumps(report))
     else:
-        _show(report, result, wrong=wrong)
-    _tell(broken)
+        _print_report(report, result, wrong=wrong)
+    _fail_if(broken)
 
 
-def _tell(broken: list[str]) -> None:
+def _fail_if(broken: list[str]) -> None:
     for sentence in broken:
         typer.echo(f"callflow: {sentence}", err=True)
     if broken:
         raise typer.Exit(1)
 
 
-def _pair(chunks: Path | None, examples: Path | None) -> tuple[Path, Path] | None:
+def _require_both(chunks: Path | None, examples: Path | None) -> tuple[Path, Path] | None:
     if chunks is None and examples is None:
         return None
     if chunks is None or examples is None:
@@ -108,7 +108,7 @@ def _pair(chunks: Path | None, examples: Path | None) -> tuple[Path, Path] | Non
     return chunks, examples
 
 
-def _bounds(floors: Iterable[str], ceilings: Iterable[str]) -> list[Bound]:
+def _parse_bounds(floors: Iterable[str], ceilings: Iterable[str]) -> list[Bound]:
     from callflow.lab.evaluation.report import Bound
 
     return [
@@ -117,7 +117,7 @@ def _bounds(floors: Iterable[str], ceilings: Iterable[str]) -> list[Bound]:
     ]
 
 
-def _run(
+def _measure(
     given: list[Path] | None,
     other_set: tuple[Path, Path] | None,
     retrieval: Literal["lexical", "semantic"] | None,
@@ -137,17 +137,17 @@ def _run(
     return evaluate(labelled, assemble(procedures, retrieval), sentences)
 
 
-def _show(report: Mapping[str, Any], result: Result, *, wrong: bool) -> None:
-    terminal.print_page(_figures(report))
+def _print_report(report: Mapping[str, Any], result: Result, *, wrong: bool) -> None:
+    terminal.print_page(_score_table(report))
     terminal.print_line("")
-    for sentence in _sentences(report):
+    for sentence in _summarize(report):
         terminal.print_line(sentence)
     if report["confusions"]:
         terminal.print_line("")
-        terminal.print_page(_confusions(report["confusions"]))
+        terminal.print_page(_confusion_table(report["confusions"]))
     if wrong and report["wrong"]:
         terminal.print_line("")
-        terminal.print_page(_mistaken(report["wrong"]))
+        terminal.print_page(_mistake_table(report["wrong"]))
     mistakes = (*result.guard.mistakes, *result.replies.caught) if wrong else ()
     for each in mistakes:
         told = f"caught by the rule {each.rule!r}" if each.rule else "not caught"
@@ -156,18 +156,21 @@ def _show(report: Mapping[str, Any], result: Result, *, wrong: bool) -> None:
         )
 
 
-def _figures(report: Mapping[str, Any]) -> Table:
+def _score_table(report: Mapping[str, Any]) -> Table:
     table = terminal.table("", "n", *_COLUMNS.values(), "", numbers=("n", *_COLUMNS.values()))
     for name, row in (("all", report), *report["per_language"].items()):
-        cells = (_percent(row[key]) if key != "mrr" else _plain(row[key]) for key in _COLUMNS)
+        cells = (
+            _format_percent(row[key]) if key != "mrr" else _format_number(row[key])
+            for key in _COLUMNS
+        )
         table.add_row(name, str(row["n"]), *cells, "")
     return table
 
 
-def _sentences(report: Mapping[str, Any]) -> Iterator[str]:
+def _summarize(report: Mapping[str, Any]) -> Iterator[str]:
     times, guard, replies = report["latency_ms"], report["guard"], report["replies"]
     yield "classify + retrieve  " + terminal.sentence(
-        f"{name} {_plain(value)} ms" for name, value in times.items()
+        f"{name} {_format_number(value)} ms" for name, value in times.items()
     )
     yield "replies              " + terminal.sentence(
         (
@@ -191,7 +194,7 @@ def _sentences(report: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _confusions(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _confusion_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     table = terminal.table("label", "n", "right", "taken for", numbers=("n", "right"))
     for row in rows:
         taken = ", ".join(
@@ -203,23 +206,23 @@ def _confusions(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _mistaken(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _mistake_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     table = terminal.table("id", "label", "taken for", "", "danger", "what was said", numbers=("",))
     for row in rows:
         table.add_row(
             terminal.text(f"{row['id']} {row['lang']}"),
             terminal.text(row["label"]),
             terminal.text(row["scenario"] or "nothing"),
-            _percent(row["probability"]),
+            _format_percent(row["probability"]),
             terminal.text(row["danger"] or "", "bold red"),
             terminal.text(row["utterance"]),
         )
     return table
 
 
-def _percent(value: float | None) -> str:
+def _format_percent(value: float | None) -> str:
     return "—" if value is None else f"{value * 100:.1f} %"
 
 
-def _plain(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "—" if value is None else f"{value:.3g}"

@@ -14,10 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from callflow import bootstrap
 from callflow.cli import credentials, deployment, terminal
@@ -50,100 +49,55 @@ class PortInUse(CallflowError):
         super().__init__(f"port {port} is taken: choose another for {who} with {way_out}")
 
 
-class Part(Protocol):
+@dataclass(slots=True)
+class Part:
     """Something that should be running; `start` raises CallflowError when it cannot."""
 
-    @property
-    def name(self) -> str: ...
-
-    def alive(self) -> bool: ...
-
-    def start(self) -> None: ...
-
-    def describe_death(self) -> str: ...
-
-
-class ServerPart:
-    """The embedded server: it comes back with its data, its port and its password."""
-
-    name = "server"
-
-    def __init__(self, server: EmbeddedServer) -> None:
-        self._server = server
-
-    def alive(self) -> bool:
-        return self._server.alive
-
-    def start(self) -> None:
-        self._server.restart()
-
-    def describe_death(self) -> str:
-        return "ended"  # It was not our own child: how it ended nobody can tell.
-
-
-class ProcessPart:
-    """A process of the local stack; its own children are its own business."""
-
-    def __init__(self, name: str, launch: Callable[[], StackProcess]) -> None:
-        self.name = name
-        self._launch = launch
-        self.process = launch()
-
-    def alive(self) -> bool:
-        return self.process.alive
-
-    def start(self) -> None:
-        self.process = self._launch()
-
-    def describe_death(self) -> str:
-        code = self.process.popen.returncode
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        return f"{how} (log: {self.process.log})"
-
-
-@dataclass(slots=True)
-class _Supervised:
-    part: Part
-    started_at: float
+    name: str
+    is_alive: Callable[[], bool]
+    start: Callable[[], None]
+    describe_death: Callable[[], str]
+    started_at: float = 0.0
     failures: int = 0
     again_at: float | None = None
     """When it will be started again; None while it is not known to be dead."""
 
 
-@dataclass(slots=True)
 class Supervisor:
     """Looks after parts; `look` does one round and is called several times a second."""
 
-    _parts: list[_Supervised] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
 
     def add(self, part: Part, now: float) -> None:
         """Look after a part that has just been started, at monotonic `now`, s."""
-        self._parts.append(_Supervised(part, now))
+        part.started_at = now
+        self._parts.append(part)
 
     def look(self, now: float) -> Iterator[str]:
         """Start what has died (monotonic `now`, s); one sentence for each thing that happened."""
-        for each in self._parts:
-            if each.part.alive():
+        for part in self._parts:
+            if part.is_alive():
                 continue
-            if each.again_at is None:
-                yield self._plan_restart(each, now)
-            if each.again_at is not None and now >= each.again_at:
-                yield self._restart(each, now)
+            if part.again_at is None:
+                yield self._plan_restart(part, now)
+            if part.again_at is not None and now >= part.again_at:
+                yield self._restart(part, now)
 
-    def _plan_restart(self, dead: _Supervised, now: float) -> str:
+    def _plan_restart(self, dead: Part, now: float) -> str:
         dead.failures = dead.failures + 1 if now - dead.started_at < SOON_S else 0
         pause_s = min(LONGEST_PAUSE_S, 2.0 ** (dead.failures - 1)) if dead.failures else 0.0
         dead.again_at = now + pause_s
-        news = f"{dead.part.name} {dead.part.describe_death()}"
+        news = f"{dead.name} {dead.describe_death()}"
         return f"{news}; next try in {pause_s:.0f} s" if pause_s else news
 
-    def _restart(self, dead: _Supervised, now: float) -> str:
+    def _restart(self, dead: Part, now: float) -> str:
         dead.started_at, dead.again_at = now, None
         try:
-            dead.part.start()
+            dead.start()
         except CallflowError as error:
-            return f"{dead.part.name} does not start: {error}"
-        return f"{dead.part.name} was started again"
+            return f"{dead.name} does not start: {error}"
+        return f"{dead.name} was started again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +129,7 @@ class SupervisedStack:
         self._size = size
         self._ended = ended
         self._running = running
-        self._parts: list[ProcessPart] = []
+        self._processes: dict[str, StackProcess] = {}
         self._embedded: EmbeddedServer | None = None
         self._flower = self._board = ""
         self._phone: LocalPhone | None = None
@@ -194,8 +148,11 @@ class SupervisedStack:
         url = bootstrap.settings().redis_url if self._here else None
         if url is None:
             self._embedded = self._running.enter_context(EmbeddedServer.start(self._here))
-            self.supervisor.add(ServerPart(self._embedded), time.monotonic())
-            url = self._embedded.url
+            server = self._embedded
+            # It comes back with its data, port and password; how it ended nobody can tell.
+            part = Part("server", lambda: server.alive, server.restart, lambda: "ended")
+            self.supervisor.add(part, time.monotonic())
+            url = server.url
         deployment.use(url)
         refuse_unfit(bootstrap.client())
         return url
@@ -234,10 +191,18 @@ class SupervisedStack:
             self._start("flower", partial(stack.start_flower, flower_port))
 
     def _start(self, name: str, launch: Callable[[], StackProcess]) -> None:
-        if not self._ended.is_set():
-            part = ProcessPart(name, launch)
-            self._parts.append(part)
-            self.supervisor.add(part, time.monotonic())
+        if self._ended.is_set():
+            return
+
+        def start() -> None:
+            self._processes[name] = launch()
+
+        def is_alive() -> bool:
+            return self._processes[name].alive
+
+        start()
+        part = Part(name, is_alive, start, lambda: _describe_death(self._processes[name]))
+        self.supervisor.add(part, time.monotonic())
 
     def wait_until_at_work(self, tell: Callable[[str], None]) -> bool:
         """True once every worker is present and somebody sweeps; False when told to end, or when
@@ -268,9 +233,8 @@ class SupervisedStack:
             yield "server", f"{where}, process {self._embedded.pid}, data in {self._here}"
         else:
             yield "server", f"{where}, from {deployment.URL_VARIABLE}"
-        for part in self._parts:
-            words = (f"process {part.process.pid}", self._describe(part.name))
-            yield part.name, terminal.sentence(words)
+        for name, process in self._processes.items():
+            yield name, terminal.sentence((f"process {process.pid}", self._describe(name)))
         if self._board:
             yield "board", self._board
         yield "logs", str(self.log_dir)
@@ -293,6 +257,12 @@ class SupervisedStack:
         self._running.enter_context(credentials.kept_meanwhile(path, password))
         self._flower = f"{where} · user {FLOWER_USER} · password in {path}"
         return f"{FLOWER_USER}:{password}"
+
+
+def _describe_death(process: StackProcess) -> str:
+    code = process.popen.returncode
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+    return f"{how} (log: {process.log})"
 
 
 def is_listening(port: int) -> bool:

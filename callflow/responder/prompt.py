@@ -82,7 +82,7 @@ class Prompts:
         """
         if folder is not None and not folder.is_dir():
             raise PromptError(str(folder), "is no folder; name the one that holds your prompts")
-        return cls(*(_checked(name, gaps, folder) for name, gaps in _FILES.items()))
+        return cls(*(_read_checked(name, gaps, folder) for name, gaps in _FILES.items()))
 
     def fill(self, record: CallRecord, lift: str = "") -> ModelPrompt:
         """The prompt for the turn that is owed; `lift` is what is known about where the caller is.
@@ -90,16 +90,16 @@ class Prompts:
         The oldest turns are left out first when it grows beyond MOST_CHARS.
         """
         never = [f"- Never: {rule}" for rule in rules(record)]
-        system = _filled(
-            self.system, {"language": _language(record.language), "rules": "\n".join(never)}
+        system = _fill(
+            self.system, {"language": _language_name(record.language), "rules": "\n".join(never)}
         )
-        gaps = _gaps(record, lift)
-        room = MOST_CHARS - len(system) - len(_filled(self.turn, gaps | {"conversation": ""}))
-        gaps["conversation"] = _conversation(record, max(room, 0))
-        return ModelPrompt(system, _filled(self.turn, gaps), plain(system))
+        gaps = _gap_values(record, lift)
+        room = MOST_CHARS - len(system) - len(_fill(self.turn, gaps | {"conversation": ""}))
+        gaps["conversation"] = _render_conversation(record, max(room, 0))
+        return ModelPrompt(system, _fill(self.turn, gaps), plain(system))
 
 
-def _checked(name: str, gaps: frozenset[str], folder: Path | None) -> str:
+def _read_checked(name: str, gaps: frozenset[str], folder: Path | None) -> str:
     path = folder / f"{name}.md" if folder is not None else None
     if path is None or not path.exists():
         return files("callflow.responder").joinpath(f"prompts/{name}.md").read_text("utf-8")
@@ -116,12 +116,12 @@ def _checked(name: str, gaps: frozenset[str], folder: Path | None) -> str:
     return text
 
 
-def _filled(text: str, gaps: Mapping[str, str]) -> str:
+def _fill(text: str, gaps: Mapping[str, str]) -> str:
     """All gaps at once, so that what fills one is not searched for another."""
     return _GAP.sub(lambda gap: gaps[gap[1]], text)
 
 
-def _gaps(record: CallRecord, lift: str) -> dict[str, str]:
+def _gap_values(record: CallRecord, lift: str) -> dict[str, str]:
     sentences = approved(record)
     due = next_questions(record)
     now = [one for one in sentences.values() if one.waits_for is None and one.section == "say"]
@@ -130,25 +130,25 @@ def _gaps(record: CallRecord, lift: str) -> dict[str, str]:
     return {
         "lift": _one_line(lift) or "not known",
         "facts": "; ".join(facts) or "nothing",
-        "sayable": _listed(f"[{one.id}] {one.text}" for one in now if not one.aside),
-        "related": _listed(f"[{one.id}] {one.text}" for one in now if one.aside),
-        "not_yet": _listed(f"{one.text} (waits for {one.waits_for})" for one in waiting),
-        "questions": _listed(f"[{name}] {sentences[name].text}" for name in due),
-        "utterance": _fenced(record.said(record.answered + 1, "caller") or "(silence)"),
-        "heard": _heard(record),
+        "sayable": _join_lines(f"[{one.id}] {one.text}" for one in now if not one.aside),
+        "related": _join_lines(f"[{one.id}] {one.text}" for one in now if one.aside),
+        "not_yet": _join_lines(f"{one.text} (waits for {one.waits_for})" for one in waiting),
+        "questions": _join_lines(f"[{name}] {sentences[name].text}" for name in due),
+        "utterance": _fence(record.said(record.answered + 1, "caller") or "(silence)"),
+        "heard": _render_draft(record),
     }
 
 
-def _listed(lines: Iterator[str]) -> str:
+def _join_lines(lines: Iterator[str]) -> str:
     return "\n".join(list(lines)[:MOST_SENTENCES]) or "(none)"
 
 
-def _conversation(record: CallRecord, room: int) -> str:
+def _render_conversation(record: CallRecord, room: int) -> str:
     """Return the turns before this one, the newest that fit into `room` letters."""
     lines: list[str] = []
     before = [entry for entry in record.conversation_thread if entry.turn <= record.answered]
     for entry in reversed(before):
-        line = _line(entry)
+        line = _render_entry(entry)
         room -= len(line) + 1
         if room < 0:
             left_out = len(before) - len(lines)
@@ -158,15 +158,15 @@ def _conversation(record: CallRecord, room: int) -> str:
     return "\n".join(reversed(lines)) or "(this is the first turn)"
 
 
-def _line(entry: ThreadEntry) -> str:
+def _render_entry(entry: ThreadEntry) -> str:
     if entry.role == "caller":
-        return f"caller: {_fenced(entry.text)}"
+        return f"caller: {_fence(entry.text)}"
     who = "you" if entry.role == "agent" else "a person of ours"
     cut = "" if entry.heard is None else " (the caller spoke here and heard no more of it)"
     return f"{who}: {_one_line(entry.reached)}{cut}"
 
 
-def _heard(record: CallRecord) -> str:
+def _render_draft(record: CallRecord) -> str:
     turn = record.answered + 1
     draft, cut = record.draft, record.cut
     if draft is None or draft.turn != turn or not draft.text.strip():
@@ -179,7 +179,7 @@ def _heard(record: CallRecord) -> str:
     )
 
 
-def _fenced(text: str) -> str:
+def _fence(text: str) -> str:
     return f"<<<CALLER {_one_line(text)[:LONGEST_UTTERANCE]} CALLER>>>"
 
 
@@ -188,5 +188,5 @@ def _one_line(text: str) -> str:
     return " ".join(text.replace("<", " ").replace(">", " ").split())
 
 
-def _language(tag: str) -> str:
+def _language_name(tag: str) -> str:
     return _NAMES.get(primary_language(tag), tag or "English")

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from callflow.cli import deployment
-from callflow.cli.local_stack import LONGEST_PAUSE_S, Supervisor
+from callflow.cli.local_stack import LONGEST_PAUSE_S, Part, Supervisor
 from callflow.errors import CallflowError
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import free_port
@@ -98,15 +98,10 @@ def test_a_port_that_flower_cannot_have_is_named(cli: Cli, own_server: EmbeddedS
 class FakePart:
     """A part that lives and dies as it is told."""
 
-    name = "beat"
-
     def __init__(self) -> None:
         self.living = True
         self.starts = 0
         self.refuses = False
-
-    def alive(self) -> bool:
-        return self.living
 
     def start(self) -> None:
         if self.refuses:
@@ -114,14 +109,12 @@ class FakePart:
         self.starts += 1
         self.living = True
 
-    def describe_death(self) -> str:
-        return "was killed by SIGKILL"
-
 
 def supervised() -> tuple[Supervisor, FakePart]:
-    supervisor, part = Supervisor(), FakePart()
+    supervisor, fake = Supervisor(), FakePart()
+    part = Part("beat", lambda: fake.living, fake.start, lambda: "was killed by SIGKILL")
     supervisor.add(part, now=0)
-    return supervisor, part
+    return supervisor, fake
 
 
 def test_nothing_is_said_of_what_lives() -> None:
