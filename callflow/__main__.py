@@ -46,9 +46,10 @@ def _health(node: str, store_url: str) -> int:
     """`callflow doctor --node NAME`, which every container asks every few seconds: without the
     command line and the settings, whose import costs as much CPU again."""
     from callflow.health.node_check import check_node
+    from callflow.redis.url import BROKER_SERVICE
 
     broker_url = os.environ.get("CALLFLOW_BROKER_URL") or store_url
-    service = os.environ.get("CALLFLOW_BROKER_SERVICE") or "mymaster"
+    service = os.environ.get("CALLFLOW_BROKER_SERVICE") or BROKER_SERVICE
     try:
         well, told = check_node(node, store_url, broker_url, service)
     except CallflowError as error:

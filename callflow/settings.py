@@ -32,6 +32,7 @@ from callflow.records.keeping import Keeping
 from callflow.redis.client import connect
 from callflow.redis.url import (
     BROKER_SCHEMES,
+    BROKER_SERVICE,
     STORE_SCHEMES,
     check_broker_url,
     is_cluster,
@@ -75,7 +76,7 @@ class Settings(BaseModel):
     """Where the Celery messages are; None: where the calls are. Beside a cluster it must be named:
     kombu has no transport for one, so the messages are on a small server of their own. Beside
     Sentinels as well: kombu names what they know in another way (`sentinel://…`)."""
-    broker_service: str = "mymaster"
+    broker_service: str = BROKER_SERVICE
     """The name under which Sentinels know the primary of the messages; for sentinel:// alone."""
     min_replicas: int = Field(0, ge=0, le=5)
     """So many replicas must have an utterance before it is acknowledged, and a reply before it is

@@ -26,9 +26,7 @@ LOOK_AGAIN_S = 1.2
 """A worker speaks once a second: what is still wrong then was not a moment's."""
 
 
-def check_node(
-    node: str, store_url: str, broker_url: str, service: str = "mymaster"
-) -> tuple[bool, str]:
+def check_node(node: str, store_url: str, broker_url: str, service: str) -> tuple[bool, str]:
     """Whether to let the worker be, and a sentence. Raises SettingsError for what is no address.
 
     `node`: the name behind its `-n`. `broker_url` as kombu writes it; `service`: what Sentinels

@@ -31,6 +31,9 @@ STORE_SCHEMES = ("redis", "rediss", "unix", *SENTINEL_SCHEMES, *CLUSTER_SCHEMES)
 BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "sentinel")
 """What kombu calls them; it has no transport for a cluster."""
 
+BROKER_SERVICE = "mymaster"
+"""What Sentinels call the primary of the messages, where CALLFLOW_BROKER_SERVICE does not say."""
+
 SENTINEL_FORM = "redis+sentinel://:password@host:26379,host2:26379/service/0"
 """The servers' user and password; every Sentinel; the name under which they know the primary; the
 database, which may be left out. Where Sentinels want a password of their own:
