@@ -106,9 +106,9 @@ def _causes_raised() -> Iterator[None]:
         while isinstance(cause, RedisClusterException):
             deeper = cause.__cause__ or cause.__context__
             cause = deeper or RedisConnectionError(str(cause))
-        raise cause from error
-    except IndexError as error:
-        raise RedisConnectionError("no node of the cluster holds a slot") from error
+        raise cause from None
+    except IndexError:
+        raise RedisConnectionError("no node of the cluster holds a slot") from None
 
 
 _node: Any = ClusterNode
@@ -121,15 +121,16 @@ class _Topology(RedisCluster):
         """Nothing: where keys stand is known, and no right to ask for COMMAND is needed."""
         return {}
 
+    def __del__(self) -> None:
+        """Nothing: in a forked child its lock may be held by a thread that is not there."""
+
 
 class _Process:
     """What one process knows of a cluster: a forked child begins anew."""
 
-    def __init__(self, parent: _Process | None = None) -> None:
+    def __init__(self) -> None:
         self.pid = os.getpid()
-        # Kept: a client that ends waits for a lock, which a thread of the parent may have held.
-        self.parent = parent
-        self.lock = threading.Lock()
+        self.learning = threading.Lock()
         self.topology: Any = None
         self.learned_at = 0.0
         self.connections: dict[str, ThreadConnection] = {}
@@ -321,36 +322,50 @@ class Cluster(redis.Redis):
     def _topology(self, max_age_s: float = math.inf) -> Any:
         """The nodes and their slots, as they were at most so long ago."""
         if self._process.pid != os.getpid():
-            self._process = _Process(self._process)
+            self._process = _Process()
         process = self._process
         if process.topology is None:
-            with process.lock, _causes_raised():
+            if not process.learning.acquire(timeout=SETTLE_S):
+                raise RedisConnectionError("the nodes of the cluster are still being looked for")
+            try:
                 if process.topology is None:
-                    (host, port), *others = self._seeds
-                    process.topology = _Topology(
-                        url=f"redis://[{host}]:{port}" if ":" in host else f"redis://{host}:{port}",
-                        startup_nodes=[_node(*other) for other in others],
-                        connection_class=self._connection_class,
-                        require_full_coverage=False,
-                        protocol=2,
-                        decode_responses=True,
-                        retry=Retry(NoBackoff(), 0),
-                    )
+                    with _causes_raised():
+                        process.topology = self._connect()
                     process.learned_at = time.monotonic()
+            finally:
+                process.learning.release()
         elif time.monotonic() - process.learned_at > max_age_s:
             self._learn(process.topology)
         return process.topology
 
+    def _connect(self) -> _Topology:
+        (host, port), *others = self._seeds
+        return _Topology(
+            url=f"redis://[{host}]:{port}" if ":" in host else f"redis://{host}:{port}",
+            startup_nodes=[_node(*other) for other in others],
+            connection_class=self._connection_class,
+            require_full_coverage=False,
+            protocol=2,
+            decode_responses=True,
+            retry=Retry(NoBackoff(), 0),
+        )
+
     def _learn(self, topology: Any, lost: Sequence[str] = ()) -> None:
-        with _causes_raised():
-            topology.nodes_manager.initialize(
-                # All that are known, then those that were named.
-                additional_startup_nodes_info=list(self._seeds),
-                # The subscriptions by which workers are present are among those connections.
-                disconnect_startup_nodes_pools=False,
-                last_failed_node_name=next(iter(lost), None),
-            )
-        self._process.learned_at = time.monotonic()
+        """Ask all nodes that are known, then those that were named; one thread does, and no other
+        waits for it: each node that is frozen costs an answer's time-out."""
+        process = self._process
+        if process.learning.acquire(blocking=False):
+            try:
+                with _causes_raised():
+                    topology.nodes_manager.initialize(
+                        additional_startup_nodes_info=list(self._seeds),
+                        # Workers' subscriptions are among the connections to the node asked.
+                        disconnect_startup_nodes_pools=False,
+                        last_failed_node_name=next(iter(lost), None),
+                    )
+                process.learned_at = time.monotonic()
+            finally:
+                process.learning.release()
 
     def _connection(self, topology: Any, node: Any) -> Any:
         connections = self._process.connections
@@ -430,6 +445,7 @@ class AsyncCluster(redis.asyncio.RedisCluster):
         self.commands_parser: Any = _FirstKeys()
         self.seeds = seeds
         self._turn = itertools.count()
+        self._learning = False
 
     def pipeline(
         self, transaction: Any | None = None, shard_hint: Any | None = None
@@ -462,9 +478,15 @@ class AsyncCluster(redis.asyncio.RedisCluster):
                     raise _given_up(error, SETTLE_S) from error
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            # Where nobody can be asked, the next try finds that out once more.
-            with suppress(*CONNECTION_ERRORS), _causes_raised():
-                await self.nodes_manager.initialize(additional_startup_nodes_info=[*self.seeds])
+            if not self._learning:
+                self._learning = True
+                try:
+                    # Where nobody can be asked, the next try finds that out once more.
+                    with suppress(*CONNECTION_ERRORS), _causes_raised():
+                        seeds: list[tuple[str, int]] = [*self.seeds]
+                        await self.nodes_manager.initialize(additional_startup_nodes_info=seeds)
+                finally:
+                    self._learning = False
 
 
 class _FirstKeys:

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
@@ -166,3 +167,30 @@ def test_a_listener_whose_node_freezes_hears_at_another_one(own_cluster: TestClu
 
         asyncio.run(story())
         parts.close()
+
+
+def test_while_every_node_is_frozen_no_thread_waits_for_another_that_looks_for_them(
+    own_cluster: TestCluster,
+) -> None:
+    with connect(own_cluster.url) as client, ThreadPoolExecutor(6) as threads:
+        parts = Parts(client)
+        parts.store.open(SID)
+        for server in own_cluster.servers:
+            os.kill(server.pid, signal.SIGSTOP)
+        try:
+            waits = sorted(threads.map(lambda _: _wait_for_refusal(parts), range(6)))
+        finally:
+            for server in own_cluster.servers:
+                os.kill(server.pid, signal.SIGCONT)
+        # Twice the time-out of an answer; one of them has asked every node besides.
+        assert waits[-2] < 6
+        wait_until(own_cluster.settled, "it never came back", within_s=20)
+        patiently(lambda: parts.store.end(SID, "hung_up"))
+        parts.close()
+
+
+def _wait_for_refusal(parts: Parts) -> float:
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        parts.store.record_utterance(SID, 1, "stuck")
+    return time.monotonic() - began
