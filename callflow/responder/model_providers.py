@@ -28,9 +28,6 @@ _OPENAI_ENDS: Final[dict[str, Failure]] = {"length": "cut", "content_filter": "r
 _ANTHROPIC_ENDS: Final[dict[str, Failure]] = {"max_tokens": "cut", "refusal": "refused"}
 _ANTHROPIC_KEYS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
-BuildClient = Callable[[Any], Any]
-"""A client of the maker's library on an httpx2 client; None: on one of its own."""
-
 
 @cache
 def model(spec: str, url: str | None = None, key: str | None = None) -> Model:
@@ -59,7 +56,7 @@ class EndpointModel(ABC):
     """Implements `Model` over a maker's client library, `sdk`; subclasses know its requests."""
 
     def __init__(
-        self, kind: str, model_name: str, url: str | None, sdk: Any, build: BuildClient
+        self, kind: str, model_name: str, url: str | None, key: str | None, sdk: Any
     ) -> None:
         """Opens no socket; what the first request needs is imported and read now, for all
         children."""
@@ -67,8 +64,11 @@ class EndpointModel(ABC):
 
         self.name = f"{kind}:{model_name}{model_stream.endpoint(url)}"
         self._model_name = model_name
+        # `key` "none": a server of one's own seldom asks; the libraries insist on some word.
+        needs_word = key is None and url is not None and kind != "bedrock"
+        self._account = {"api_key": "none" if needs_word else key, "base_url": url}
         self._sdk = sdk
-        self._pool = model_stream.ConnectionPool(self.name, build)
+        self._pool = model_stream.ConnectionPool(self.name, self._client)
         self._stream = model_stream
         model_stream.certificates()
 
@@ -101,6 +101,10 @@ class EndpointModel(ABC):
                 answer.close()
 
     @abstractmethod
+    def _client(self, http: Any) -> Any:
+        """A client of the library on an httpx2 client; None: on one of its own."""
+
+    @abstractmethod
     def _request(self, client: Any, prompt: ModelPrompt, timeout: Any) -> Any:
         """Begin a streamed answer."""
 
@@ -125,16 +129,18 @@ class OpenAIModel(EndpointModel):
         """Raises ModelUnusable where a key is needed and there is none."""
         import openai
 
-        client = partial(_openai_client, url, key)
-        super().__init__("openai", model_name, url, openai, client)
+        super().__init__("openai", model_name, url, key, openai)
         # Many servers know the older name of this limit only, OpenAI's newer models only the newer.
         self._older = openai.omit if url is None else MOST_TOKENS
         self._newer = MOST_TOKENS if url is None else openai.omit
         try:
-            _ = client(None).chat.completions
+            _ = self._client(None).chat.completions
         except openai.OpenAIError as error:
             spec = f"openai:{model_name}"
             raise ModelUnusable(spec, "its endpoint needs a key: set one") from error
+
+    def _client(self, http: Any) -> Any:
+        return self._sdk.OpenAI(**self._account, max_retries=0, http_client=http)
 
     def _request(self, client: Any, prompt: ModelPrompt, timeout: Any) -> Any:
         return client.chat.completions.create(
@@ -185,7 +191,7 @@ class AnthropicModel(EndpointModel):
 
         kind = "bedrock" if bedrock else "anthropic"
         spec = f"{kind}:{model_name}"
-        client = partial(_anthropic_client, url, key, bedrock)
+        self._bedrock = bedrock
         if bedrock and importlib.util.find_spec("boto3") is None:
             raise ModelUnusable(
                 spec, "the package boto3 is not installed: pip install 'anthropic[bedrock]'"
@@ -193,13 +199,17 @@ class AnthropicModel(EndpointModel):
         keyless = key is None and url is None and not bedrock
         if keyless and not any(os.environ.get(name) for name in _ANTHROPIC_KEYS):
             raise ModelUnusable(spec, "its endpoint needs a key: set one")
-        super().__init__(kind, model_name, url, anthropic, client)
+        super().__init__(kind, model_name, url, key, anthropic)
         try:
-            _ = client(None).messages
+            _ = self._client(None).messages
         except (anthropic.AnthropicError, ValueError) as error:
             if not bedrock:
                 raise
             raise ModelUnusable(spec, "AWS credentials or AWS_REGION are not set") from error
+
+    def _client(self, http: Any) -> Any:
+        maker = self._sdk.AnthropicBedrock if self._bedrock else self._sdk.Anthropic
+        return maker(**self._account, max_retries=0, http_client=http)
 
     def _request(self, client: Any, prompt: ModelPrompt, timeout: Any) -> Any:
         return client.messages.create(
@@ -232,26 +242,3 @@ _BUILDERS: Final[dict[str, Callable[[str, str | None, str | None], Model]]] = {
     "anthropic": AnthropicModel,
     "bedrock": partial(AnthropicModel, bedrock=True),
 }
-
-
-def _openai_client(url: str | None, key: str | None, http: Any) -> Any:
-    import openai
-
-    return openai.OpenAI(api_key=_key(url, key), base_url=url, max_retries=0, http_client=http)
-
-
-def _anthropic_client(url: str | None, key: str | None, bedrock: bool, http: Any) -> Any:
-    import anthropic
-
-    if bedrock:
-        return anthropic.AnthropicBedrock(
-            api_key=key, base_url=url, max_retries=0, http_client=http
-        )
-    return anthropic.Anthropic(
-        api_key=_key(url, key), base_url=url, max_retries=0, http_client=http
-    )
-
-
-def _key(url: str | None, key: str | None) -> str | None:
-    """A server of one's own seldom asks for one; the libraries insist on some word."""
-    return "none" if key is None and url is not None else key
