@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from callflow.call.deadline import Timing
+from callflow.call.limits import Timing
 from callflow.errors import CallflowError, StoreError, StoreUnavailable
 from callflow.records.failure import RecordRefused
 from callflow.records.keeping import ERASED_TOGETHER, Keeping

@@ -1,7 +1,7 @@
 """Hands calls over: to the next worker while there is hope, then to a human, rung by rung.
 
 A turn that kills its workers must neither loop nor be discarded. How many workers it may cost
-stands in `call/deadline.py`, who is rung next in `call/ladder.py`.
+stands in `call/limits.py`, who is rung next in `call/ladder.py`.
 
 Any process may take the next step of the ladder: what is to be done stands in the record with its
 time, each step is a compare-and-set, and a step that was begun and not ended is taken again. The
@@ -18,7 +18,7 @@ from enum import StrEnum
 from urllib.parse import urlencode
 
 from callflow.call import ladder
-from callflow.call.deadline import Escalation, escalation
+from callflow.call.limits import Escalation, escalation
 from callflow.call.record import Alert
 from callflow.call.state import CallState
 from callflow.errors import UnknownCall

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from callflow import logs
-from callflow.call.deadline import Timing
+from callflow.call.limits import Timing
 from callflow.errors import LeaseLost, StoreError
 from callflow.store.calls import CallStore
 from callflow.store.presence import Presence

@@ -24,8 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from callflow.call.deadline import Timing
-from callflow.call.limits import FRAMES_PER_S_MOST, OPEN_CALLS_MOST, THREAD_MOST_ENTRIES
+from callflow.call.limits import FRAMES_PER_S_MOST, OPEN_CALLS_MOST, THREAD_MOST_ENTRIES, Timing
 from callflow.call.role import roles_by_claim
 from callflow.errors import SettingsError, did_you_mean
 from callflow.records.keeping import Keeping

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from callflow import logs, tracing
-from callflow.call.deadline import Escalation, escalation
 from callflow.call.facts import merged
+from callflow.call.limits import Escalation, escalation
 from callflow.call.record import CallRecord
 from callflow.errors import CallflowError, LeaseLost
 from callflow.handover import POISON, hand_on, hand_to_human

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from callflow import logs, tracing
-from callflow.call.deadline import Escalation
+from callflow.call.limits import Escalation
 from callflow.handover import hand_on
 from callflow.messages import any_waits, discard, next_turns, wake, wake_ring
 from callflow.store.calls import CallStore

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callflow.call.disposition import Disposition
+from callflow.call.edits import Disposition
 from tests.parts import Parts
 
 

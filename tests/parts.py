@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
 
-from callflow.call.deadline import Timing
 from callflow.call.history import JournalEntry
+from callflow.call.limits import Timing
 from callflow.call.record import CallRecord, Sentence, SopChunk
 from callflow.call.urgency import Urgency
 from callflow.celery import TAKEOVER, TURNS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from callflow.archive import Archive, Archived, Archivist
-from callflow.call.disposition import Disposition
+from callflow.call.edits import Disposition
 from callflow.records.failure import RecordsUnavailable
 from callflow.records.record_store import RecordStore
 from callflow.records.search import RecordQuery, find, ls

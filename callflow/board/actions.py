@@ -20,8 +20,14 @@ from starlette.routing import BaseRoute
 from callflow.access.auth import BoardAuth
 from callflow.access.sessions import BoardUser
 from callflow.call import edits
-from callflow.call.disposition import MaybeTrapped, disposition
-from callflow.call.edits import ReasonMissing, StaleEdit, TooMuch, WithHuman
+from callflow.call.edits import (
+    MaybeTrapped,
+    ReasonMissing,
+    StaleEdit,
+    TooMuch,
+    WithHuman,
+    disposition,
+)
 from callflow.call.facts import HUMAN_FACTS, parsed
 from callflow.call.record import CallRecord
 from callflow.call.role import Permission

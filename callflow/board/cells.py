@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from callflow.board.board_reader import HOUR_MS
-from callflow.call.words import Word
+from callflow.call.record import Word
 from callflow.i18n import Catalogue
 
 SOON: Final = 0.75

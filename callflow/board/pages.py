@@ -31,7 +31,7 @@ from callflow.access.sessions import BoardUser
 from callflow.board.call_page import CallPage
 from callflow.board.cells import header_figures, row_cells
 from callflow.board.feed import Feed
-from callflow.call.disposition import Disposition
+from callflow.call.edits import Disposition
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.role import Permission

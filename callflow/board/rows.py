@@ -13,10 +13,9 @@ from typing import Any, Final, Literal
 
 from callflow.call.facts import known
 from callflow.call.history import CallHistory
-from callflow.call.record import Handling
+from callflow.call.record import Handling, last_words, waiting_since, word
 from callflow.call.state import CallState
 from callflow.call.urgency import Urgency
-from callflow.call.words import last_words, waiting_since, word
 from callflow.sites.site import Site
 from callflow.store.reader import CallSummary
 
@@ -69,7 +68,7 @@ class BoardRow:
     revision: str
     """changes with everything that happens to the call, and not with a worker's beat"""
     word: str
-    """of callflow.call.words: listening, queued, answering, recovering, with a human, ended"""
+    """of callflow.call.record: listening, queued, answering, recovering, with a human, ended"""
     urgency: Urgency | None
     hurried: bool
     """danger was heard in words that nobody has understood yet: it is sorted with P1"""

@@ -216,7 +216,7 @@ def end(
     """End a call and close its line. Where somebody may still be trapped it is not ended, unless
     their release was recorded or you confirm."""
     from callflow import bootstrap
-    from callflow.call.disposition import disposition
+    from callflow.call.edits import disposition
 
     outcome = disposition(what)
     deployment.need()
@@ -264,7 +264,7 @@ def sweep(as_json: terminal.AsJson = False) -> None:
 def summarize_call(record: CallRecord) -> dict[str, Any]:
     """One call as `calls watch --json` prints it; names of fields are a promise, times are on the
     server's clock, ms. Equal for two records between which nothing worth telling happened."""
-    from callflow.call.words import last_words, waiting_since, word
+    from callflow.call.record import last_words, waiting_since, word
 
     speaker, words = last_words(record) or (None, None)
     return {
@@ -349,14 +349,14 @@ def _list_table(records: Sequence[CallRecord], now_ms: int, width: int) -> Table
 
 
 def _state(record: CallRecord) -> Text:
-    from callflow.call.words import word
+    from callflow.call.record import word
 
     state = str(word(record))
     return terminal.text(state, STATE_STYLES[state])
 
 
 def _waiting(record: CallRecord, now_ms: int) -> Text:
-    from callflow.call.words import waiting_since
+    from callflow.call.record import waiting_since
 
     since = waiting_since(record)
     if since is None:
@@ -366,7 +366,7 @@ def _waiting(record: CallRecord, now_ms: int) -> Text:
 
 
 def _last_words(record: CallRecord) -> Text:
-    from callflow.call.words import last_words
+    from callflow.call.record import last_words
 
     last = last_words(record)
     return terminal.text("" if last is None else f"{last[0]}: {last[1] or '(silence)'}")

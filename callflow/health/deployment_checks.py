@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from callflow.call.deadline import Timing
-from callflow.call.record import CallRecord
-from callflow.call.words import waiting_since
+from callflow.call.limits import Timing
+from callflow.call.record import CallRecord, waiting_since
 from callflow.celery import CALLS, WATCHDOG
 from callflow.errors import SettingsError, StoreError
 from callflow.health.check import Audience, Check, HealthCheck, Severity, run_checks

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, get_args
 
+from callflow.call.record import Word
 from callflow.call.state import CallState
 from callflow.call.urgency import Urgency
-from callflow.call.words import Word
 from callflow.celery import CALLS, WATCHDOG
 from callflow.health.worker_reports import Phase
 from callflow.responder.model import Failure

@@ -17,10 +17,10 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
-from callflow.call.deadline import Timing
 from callflow.call.history import JournalEntry
+from callflow.call.limits import Timing
+from callflow.call.record import waiting_since, word
 from callflow.call.state import CallState
-from callflow.call.words import waiting_since, word
 from callflow.celery import CALLS
 from callflow.health.deployment_checks import UNDERSTUDY
 from callflow.health.worker_checks import Workforce

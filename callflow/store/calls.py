@@ -12,9 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from callflow.call.deadline import Timing
 from callflow.call.ladder import NOT_UNDERSTOOD_TURNS
-from callflow.call.limits import LIMIT, THREAD_MOST_ENTRIES
+from callflow.call.limits import LIMIT, THREAD_MOST_ENTRIES, Timing
 from callflow.call.record import CallRecord, SopChunk
 from callflow.call.state import OPENED, Event, moves_row
 from callflow.call.utterance import clean

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from callflow.call.deadline import Timing
+from callflow.call.limits import Timing
 from callflow.call.urgency import Urgency
 from callflow.errors import StoreError
 from callflow.redis.client import CONNECTION_ERRORS, nodes, translated

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from callflow.call import edits
-from callflow.call.disposition import Disposition, MaybeTrapped, may_be_trapped
+from callflow.call.edits import Disposition, MaybeTrapped, may_be_trapped
 from callflow.call.facts import Value
 from callflow.call.ladder import wanted_by
 from callflow.call.record import Alert, CallRecord, Saying

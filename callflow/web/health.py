@@ -33,7 +33,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from callflow.call.deadline import Timing
+from callflow.call.limits import Timing
 from callflow.errors import StoreError
 from callflow.health.check import Check, Severity
 from callflow.health.deployment_checks import LOOK_AGAIN_S, DeploymentChecks

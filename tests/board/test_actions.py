@@ -9,7 +9,7 @@ import pytest
 
 from callflow.board.actions import ACTIONS
 from callflow.call import edits
-from callflow.call.disposition import Disposition
+from callflow.call.edits import Disposition
 from callflow.call.state import CallState
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect

@@ -12,11 +12,10 @@ from callflow import i18n
 from callflow.board.actions import refusal, store_unreachable
 from callflow.board.board_reader import HOUR_MS
 from callflow.board.cells import counted_since
-from callflow.call.disposition import Disposition
-from callflow.call.edits import TooMuch
+from callflow.call.edits import Disposition, TooMuch
 from callflow.call.facts import CALLER_FACTS, DANGERS, HUMAN_FACTS, OWN_FACTS, VULNERABLE
+from callflow.call.record import Word
 from callflow.call.urgency import MEANINGS
-from callflow.call.words import Word
 from callflow.errors import CallEnded
 from callflow.i18n import catalogue, choose_language, load_words
 

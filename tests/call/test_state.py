@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callflow.call.deadline import Escalation, Timing, escalation
+from callflow.call.limits import Escalation, Timing, escalation
 from callflow.call.state import LEASED, MOVES, OPENED, CallState, Event, Refusal, after, moves_row
 
 

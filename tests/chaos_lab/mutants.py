@@ -158,8 +158,8 @@ MUTANTS = {
         POISON,
         frozenset({6}),
         (
-            Patch("call/deadline.py", "SCRIPT_AT_ATTEMPTS = 3", "SCRIPT_AT_ATTEMPTS = 300"),
-            Patch("call/deadline.py", "HUMAN_AT_ATTEMPTS = 4", "HUMAN_AT_ATTEMPTS = 400"),
+            Patch("call/limits.py", "SCRIPT_AT_ATTEMPTS = 3", "SCRIPT_AT_ATTEMPTS = 300"),
+            Patch("call/limits.py", "HUMAN_AT_ATTEMPTS = 4", "HUMAN_AT_ATTEMPTS = 400"),
         ),
     ),
     "nothing is said while a reply is awaited": Mutant(

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from callflow import bootstrap
-from callflow.call.deadline import Timing
+from callflow.call.limits import Timing
 from callflow.cli import app
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts

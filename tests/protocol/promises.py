@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from callflow.call.deadline import Escalation, escalation
+from callflow.call.limits import Escalation, escalation
 from tests.protocol.moves import ONCE, SAID_AGAIN, Size, Step
 from tests.protocol.record import COMPLETE, Record, Request, Rules
 from tests.protocol.server import HELD_STATES, execute

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from callflow.call.deadline import Timing
 from callflow.call.ladder import accepted, fresh
+from callflow.call.limits import Timing
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
 from callflow.errors import CallEnded

@@ -7,7 +7,7 @@ find where the Lua disagrees.
 
 from __future__ import annotations
 
-from callflow.call.deadline import Escalation, escalation
+from callflow.call.limits import Escalation, escalation
 from callflow.call.state import LEASED, MOVES, Event, Refusal
 from tests.protocol.record import COMPLETE, PENDING, Answer, Entry, Record, Request, Rules
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from callflow.call.deadline import Escalation
+from callflow.call.limits import Escalation
 from tests.protocol.moves import Asking, Move, Step, fault, less, replaced, woken
 from tests.protocol.record import Answer, Request
 from tests.protocol.server import rung_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from callflow.call.deadline import HUMAN_AT_ATTEMPTS
+from callflow.call.limits import HUMAN_AT_ATTEMPTS
 from tests.protocol.record import COMPLETE, Answer, Entry, Record, Request, Text
 
 STALE, CURRENT = 1, 2

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from callflow.call.disposition import Disposition
+from callflow.call.edits import Disposition
 from callflow.call.record import Alert
 from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer

@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from callflow.call import edits, ladder
-from callflow.call.disposition import Disposition, MaybeTrapped
-from callflow.call.edits import BadSeen, ReasonMissing, StaleEdit, TooMuch, WithHuman
+from callflow.call.edits import (
+    BadSeen,
+    Disposition,
+    MaybeTrapped,
+    ReasonMissing,
+    StaleEdit,
+    TooMuch,
+    WithHuman,
+)
 from callflow.call.facts import HUMAN_FACTS, InvalidFact, known, parsed
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from callflow.call import ladder
-from callflow.call.disposition import Disposition
+from callflow.call.edits import Disposition
 from callflow.call.facts import known
-from callflow.call.record import CallRecord
-from callflow.call.words import last_words, waiting_since, word
+from callflow.call.record import CallRecord, last_words, waiting_since, word
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.handovers import AlertStep

@@ -14,8 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from callflow.call.history import PASSED_TO_HUMAN, TAKEN_FROM_WORKER
-from callflow.call.record import CallRecord
-from callflow.call.words import Word, last_words, word
+from callflow.call.record import CallRecord, Word, last_words, word
 from callflow.lab.chaos.chaos_plan import Kill
 from callflow.lab.chaos.judge import Verdict
 from callflow.lab.chaos.promises import FaultKind
