@@ -51,12 +51,12 @@ from callflow.store.stale_calls import StaleCalls
 from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
-from callflow.web import handoffs, health, metrics, relay, webhook, webhooks
+from callflow.web import handoffs, health, line_status, metrics, relay, webhook, webhooks
 from callflow.web.answers import Addresses
 from callflow.web.context import CallAccess, WebContext
 from callflow.web.executor import StoreExecutor
+from callflow.web.line_status import StaleCallCheck
 from callflow.web.operator_messages import MessageCourier, record_heard
-from callflow.web.stale_calls import StaleCallCheck
 from callflow.web.webhook import SignatureGate, VoiceRequest
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ ROUTES: dict[str, Handler] = {
     "/voice/inbound": webhooks.inbound,
     webhook.TURN: webhooks.turn,
     "/voice/wait": webhooks.wait,
-    "/voice/status": webhooks.line_status,
+    "/voice/status": line_status.line_status,
     "/voice/join": webhooks.go_on,
     # Asked when another address failed for good, the first one of a call included.
     "/voice/fallback": webhooks.inbound,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,9 +22,10 @@ from callflow.store.calls import CallStore
 from callflow.store.reader import CallReader
 from callflow.store.replies import CallStatus, Replies, ReplyProgress
 from callflow.store.result import Result, UtteranceStored
+from callflow.twilio.twiml import Twiml
 from callflow.web.answers import Addresses, Answers
 from callflow.web.executor import StoreExecutor
-from callflow.web.playback import unplayed, unspoken
+from callflow.web.playback import heard_part
 from callflow.web.webhook import CallerInput, VoiceRequest
 
 P = ParamSpec("P")
@@ -79,7 +79,7 @@ class WebContext:
     async def run_soon(self, question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """What the store answers while a caller must hear something. Raises StoreError; where it
         takes longer than DUE_S, too, and then it may be done all the same."""
-        return await self.executor.run_within(DUE_S, question, *args, **kwargs)
+        return await self.executor.limit(DUE_S, self.executor.run(question, *args, **kwargs))
 
     async def is_full(self) -> bool:
         """True when as many calls are open as may be. Raises StoreError."""
@@ -119,6 +119,15 @@ class CallAccess:
             language = status.language
         voice = site.voice if site is not None and site.voice else self.web.settings.voice
         return Answers(self.addresses, language, voice)
+
+    def conclude(self, status: CallStatus) -> Twiml | None:
+        """The answer where the conversation with us is over: the line is closed, or a human is on
+        it. Else None."""
+        if status.outcome is not None:
+            return self.answers(status).hang_up()
+        if status.with_human:
+            return self.answers(status).conference(self.call_sid, status.heard + 1)
+        return None
 
     async def open(self, *, full: bool = False) -> bool:
         """Open the record of the call; False when it was open. Raises StoreError.
@@ -205,55 +214,17 @@ class CallAccess:
 
     async def heard_part(self, record: CallRecord) -> str:
         """What a caller can have heard of the newest reply, which a socket was sent that is gone.
-
-        Empty when no socket was sent any of it. Raises StoreError.
-        """
-        sent, draft = record.sent, record.draft
-        turn = record.answered if draft is None else draft.turn
-        text = record.said(turn, "agent") if draft is None else draft.text
-        if sent is None or sent.turn != turn or text is None:
-            return ""
-        said = text[: sent.length]
-        if sent.played is not None:
-            return said[: len(said) - len(unplayed(said, sent.played))]
-        since_s = (await self.web.run_soon(self.web.reader.now_ms) - sent.at) / 1000
-        left_s = sent.left_ms / 1000 - since_s
-        left = unspoken(said, left_s, self.web.settings.speech_letters_per_s)
-        return said[: len(said) - len(left)]
-
-    async def fetch_human(self, reason: str = "no_reply") -> bool:
-        """Have a human rung for a caller who got no reply; True when one is being rung."""
-        executor, handovers = self.web.executor, self.web.store.handovers
-        before = await self.status_if_known()
-        try:
-            wanted = await executor.run(handovers.want, self.call_sid, reason)
-            if wanted is Result.OK and before is not None and before.unserved:
-                await executor.run(handovers.note, self.call_sid, "unserved", OVERLOAD)
-            # No worker may be there to do it: then whoever speaks with the caller does.
-            await executor.begin(self.web.ringing.ring, self.call_sid)
-        except StoreError:
-            return False
-        status = await self.status_if_known()
-        alert = None if status is None else status.alert
-        return alert is not None and alert.state == "ringing"
-
-    async def fetch_human_soon(self) -> bool:
-        """The same for a caller who must hear something now: False, too, where it takes longer,
-        and it goes on behind us."""
-        fetching = asyncio.ensure_future(self.fetch_human())
-        self.web.executor.keep(fetching)
-        done, _ = await asyncio.wait({fetching}, timeout=DUE_S)
-        return bool(done) and fetching.result()
+        Raises StoreError."""
+        told = record.sent is None or record.sent.played is not None
+        now_ms = 0 if told else await self.web.run_soon(self.web.reader.now_ms)
+        return heard_part(record, now_ms, self.web.settings.speech_letters_per_s)
 
     async def status(self, within_s: float = LOOK_WITHIN_S) -> CallStatus | None:
         """Where the call stands; None when there is no such call. Raises StoreError."""
         try:
-            async with asyncio.timeout(within_s):
-                return await self.web.replies.status(self.call_sid)
+            return await self.web.executor.limit(within_s, self.web.replies.status(self.call_sid))
         except UnknownCall:
             return None
-        except TimeoutError as error:
-            raise self.web.executor.late() from error
 
     async def status_if_known(self, within_s: float = LOOK_WITHIN_S) -> CallStatus | None:
         """Where the call stands; None when that cannot be found out, or there is no such call."""
@@ -264,11 +235,7 @@ class CallAccess:
 
     async def progress(self, turn: int, within_s: float = LOOK_WITHIN_S) -> ReplyProgress:
         """What can be said of `turn` by now. Raises UnknownCall and StoreError."""
-        try:
-            async with asyncio.timeout(within_s):
-                return await self.web.replies.read(self.call_sid, turn)
-        except TimeoutError as error:
-            raise self.web.executor.late() from error
+        return await self.web.executor.limit(within_s, self.web.replies.read(self.call_sid, turn))
 
     def naming_as_heard(self, phrases: tuple[str, ...]) -> CallAccess:
         """The same call, whose addresses name these phrases of people as heard."""

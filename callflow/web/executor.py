@@ -15,7 +15,7 @@ import asyncio
 import contextvars
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -77,13 +77,12 @@ class StoreExecutor:
         self._refuse_until = 0.0
         return answer
 
-    async def run_within(
-        self, within_s: float, question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """`run` it, and StoreError where it takes longer; it may be done all the same."""
+    async def limit(self, within_s: float, answer: Awaitable[T]) -> T:
+        """What the store answers; StoreUnavailable where it takes longer: then it may be done all
+        the same."""
         try:
             async with asyncio.timeout(within_s):
-                return await self.run(question, *args, **kwargs)
+                return await answer
         except TimeoutError as error:
             raise self.late() from error
 

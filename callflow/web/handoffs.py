@@ -1,4 +1,4 @@
-"""Puts callers and humans together, and takes callers back when the human has left.
+"""Rings humans for callers, puts them together, and takes callers back when the human has left.
 
 A human's line that is only picked up is nobody yet: an answering machine picks up too. What tells a
 human is the key.
@@ -6,17 +6,21 @@ human is the key.
 
 from __future__ import annotations
 
+import asyncio
+
+from callflow.call.limits import OVERLOAD
 from callflow.call.state import CallState
 from callflow.errors import StoreError, UnknownCall
 from callflow.responder.phrases import generic, whisper
 from callflow.sites.site import Site
 from callflow.store.handovers import AlertStatus
+from callflow.store.replies import CallStatus
 from callflow.store.result import Result
 from callflow.twilio.twiml import Twiml
 from callflow.web.answers import UnstoredInput
-from callflow.web.context import CallAccess, now_ms
+from callflow.web.context import DUE_S, CallAccess, now_ms
+from callflow.web.line_status import end_closed
 from callflow.web.webhook import TERMINAL, CallerInput, VoiceRequest, parse_number
-from callflow.web.webhooks import conclude, end
 
 KEY_TIMEOUT_S = 10
 
@@ -25,6 +29,56 @@ LEFT = "left"
 
 GIVEN_BACK_WITHIN_S = 2.0
 """For so long the server is waited for before the caller must hear something."""
+
+
+async def fetch_human(call: CallAccess, reason: str = "no_reply") -> bool:
+    """Have a human rung for a caller who got no reply; True when one is being rung."""
+    executor, handovers = call.web.executor, call.web.store.handovers
+    before = await call.status_if_known()
+    try:
+        wanted = await executor.run(handovers.want, call.call_sid, reason)
+        if wanted is Result.OK and before is not None and before.unserved:
+            await executor.run(handovers.note, call.call_sid, "unserved", OVERLOAD)
+        # No worker may be there to do it: then whoever speaks with the caller does.
+        await executor.begin(call.web.ringing.ring, call.call_sid)
+    except StoreError:
+        return False
+    status = await call.status_if_known()
+    alert = None if status is None else status.alert
+    return alert is not None and alert.state == "ringing"
+
+
+async def fetch_human_soon(call: CallAccess) -> bool:
+    """The same for a caller who must hear something now: False, too, where it takes longer,
+    and it goes on behind us."""
+    fetching = asyncio.ensure_future(fetch_human(call))
+    call.web.executor.keep(fetching)
+    done, _ = await asyncio.wait({fetching}, timeout=DUE_S)
+    return bool(done) and fetching.result()
+
+
+async def wait_for_human(
+    call: CallAccess, turn: int, phrases: int, status: CallStatus | None
+) -> Twiml:
+    """The agent is silent for good, and humans are being rung: the caller hears that they are. When
+    a whole round of the ladder has passed, the agent listens again, and it goes on ringing."""
+    web, answers = call.web, call.answers(status)
+    alert = None if status is None else status.alert
+    if alert is None or alert.state == "nobody" or alert.round > 1:
+        try:
+            resume = web.store.handovers.resume
+            await web.run_soon(resume, call.call_sid, "nobody has picked up", over=False)
+        except StoreError:
+            return answers.hold(turn, phrases, "still_here")
+        return answers.listen(turn + 1, answers.phrase("nobody_yet"))
+    with web.replies.watch(call.call_sid) as watched:
+        try:
+            await web.executor.begin(web.ringing.ring, call.call_sid)
+            changed = await watched.change(web.settings.reply_wait_s if phrases else 0.0)
+        except (StoreError, UnknownCall):
+            return answers.hold(turn, phrases, "still_here")
+    name = "getting_person" if phrases % 2 == 0 else "still_here"
+    return call.conclude(changed) or answers.hold(turn, phrases, name)
 
 
 async def human_picked_up(leg: CallAccess) -> Twiml:
@@ -118,7 +172,7 @@ async def transfer_ended(call: CallAccess) -> Twiml:
     contact = call.request.number("rung", -1)
     if contact >= 0:
         return _number_was_rung(call, contact)
-    return await end(call) if call.request.line_closed else await _take_back(call)
+    return await end_closed(call) if call.request.line_closed else await _take_back(call)
 
 
 def _number_was_rung(call: CallAccess, contact: int) -> Twiml:
@@ -144,7 +198,7 @@ async def _take_back(call: CallAccess) -> Twiml:
     except StoreError:
         return _stay(call)
     status = await call.status_if_known()
-    if status is not None and (over := conclude(call, status)) is not None:
+    if status is not None and (over := call.conclude(status)) is not None:
         return over
     answers = call.answers(status)
     turn = call.request.turn() if status is None else status.heard + 1

@@ -11,6 +11,8 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from callflow.call.record import CallRecord
+
 TOLD_LATE_S = 5.0
 """So much later than we reckon a carrier tells that something was played to its end, if at all: a
 phrase whose socket lives on for so long was heard."""
@@ -74,6 +76,23 @@ def heard_of(sent: str, until: str) -> str | None:
         return ""
     found = sent.find(until)
     return None if found < 0 else sent[: found + len(until)]
+
+
+def heard_part(record: CallRecord, now_ms: int, letters_per_s: float) -> str:
+    """What a caller can have heard by `now_ms` of the newest reply, which a socket was sent that is
+    gone. Empty when no socket was sent any of it."""
+    sent, draft = record.sent, record.draft
+    turn = record.answered if draft is None else draft.turn
+    text = record.said(turn, "agent") if draft is None else draft.text
+    if sent is None or sent.turn != turn or text is None:
+        return ""
+    said = text[: sent.length]
+    if sent.played is not None:
+        left = unplayed(said, sent.played)
+    else:
+        left_s = (sent.left_ms - (now_ms - sent.at)) / 1000
+        left = unspoken(said, left_s, letters_per_s)
+    return said[: len(said) - len(left)]
 
 
 @dataclass(slots=True)

@@ -42,6 +42,8 @@ from callflow.web.context import (
     is_lost,
     now_ms,
 )
+from callflow.web.handoffs import fetch_human, fetch_human_soon
+from callflow.web.line_status import end_closed
 from callflow.web.operator_messages import SocketMessages
 from callflow.web.playback import Playback
 from callflow.web.webhook import MAX_TURN, CallerInput, VoiceRequest, parse_number
@@ -381,7 +383,7 @@ class RelaySession:
         if self._phrases <= PHRASES:
             await self._speak_phrase(f"hold_{self._phrases}")
             return
-        ringing = await self.call.fetch_human_soon() and self._phrases % 2 == 1
+        ringing = await fetch_human_soon(self.call) and self._phrases % 2 == 1
         await self._speak_phrase("getting_person" if ringing else "hold_1")
 
     async def _wait_for_human(self, status: CallStatus, now: bool) -> None:
@@ -616,7 +618,7 @@ async def _listen(session: RelaySession, socket: RelaySocket) -> None:
 async def _leave_flood(session: RelaySession) -> None:
     """Nobody is dropped: a human is rung, and the call goes on by webhooks. Raises SessionOver."""
     call = session.call
-    await call.fetch_human(LIMIT)
+    await fetch_human(call, LIMIT)
     with suppress(StoreError):
         # Where a human was being rung before, this line alone tells of the flood.
         await call.web.executor.run(call.web.store.handovers.note, call.call_sid, "flooded", LIMIT)
@@ -647,7 +649,7 @@ async def relay_ended(call: CallAccess) -> Twiml:
     """The socket is gone: the line is closed, or we ended it and say what comes, or it broke."""
     request = call.request
     if request.line_closed:
-        return await webhooks.end(call)
+        return await end_closed(call)
     handoff = _read_handoff(request.fields.get("HandoffData", ""))
     if handoff.get("reason") == "outage":
         number = parse_number(handoff.get("n", "")) or 0
@@ -656,7 +658,7 @@ async def relay_ended(call: CallAccess) -> Twiml:
             unstored = None  # None of ours.
         return await webhooks.take_unstored(call, number, unstored)
     status = await call.status_if_known()
-    if status is not None and (over := webhooks.conclude(call, status)) is not None:
+    if status is not None and (over := call.conclude(status)) is not None:
         return over
     failed = request.fields.get("SessionStatus") == "failed"
     failures = request.number("k", 0) + 1 if failed else 0

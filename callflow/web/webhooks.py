@@ -23,10 +23,11 @@ from callflow.web.context import (
     DUE_S,
     PHRASES,
     CallAccess,
-    WebContext,
     is_lost,
     now_ms,
 )
+from callflow.web.handoffs import fetch_human_soon, wait_for_human
+from callflow.web.line_status import end_closed
 from callflow.web.operator_messages import say_when_fetched, say_while_waiting
 from callflow.web.webhook import MAX_TURN, CallerInput
 
@@ -38,10 +39,6 @@ WAITING_MOST = 3
 takes the first for lost. More of them are a storm, and each is answered soon."""
 
 OUTAGE_RETRY_S = 0.25
-
-END_WITHIN_S = 10.0
-"""For so long the end of a call waits for the store. Nobody hears that; the carrier waits 15 s for
-an answer, and asks again for a moment only: a call whose end is lost stays open for hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +118,7 @@ async def go_on(call: CallAccess, *, fresh: str | None = None) -> Twiml:
     if status is None:
         answers = call.answers()
         return answers.listen(1, fresh or answers.phrase("still_here"))
-    if (over := conclude(call, status)) is not None:
+    if (over := call.conclude(status)) is not None:
         return over
     told = call.request.number("told", MAX_TURN)
     return await say_when_fetched(call, status) or _resume(call, status, told, fresh)
@@ -143,15 +140,6 @@ def _resume(call: CallAccess, status: CallStatus, told: int, fresh: str | None) 
     return answers.listen(heard + 1, text)
 
 
-def conclude(call: CallAccess, status: CallStatus) -> Twiml | None:
-    """The answer where the conversation with us is over: the line is closed, a human is on it."""
-    if status.outcome is not None:
-        return call.answers(status).hang_up()
-    if status.with_human:
-        return call.answers(status).conference(call.call_sid, status.heard + 1)
-    return None
-
-
 async def _take(call: CallAccess, turn: PendingTurn, said: CallerInput) -> Twiml:
     """Store what was said and wait for its reply."""
     came_at = asyncio.get_running_loop().time()
@@ -167,7 +155,7 @@ async def _take(call: CallAccess, turn: PendingTurn, said: CallerInput) -> Twiml
         except StoreError:
             return await _hold(call, turn, UnstoredInput(said, turn.since_ms or now_ms()))
         if call.request.line_closed:
-            return await end(call)
+            return await end_closed(call)
         status = await call.status_if_known(DUE_S) if stored.phrases else None
         phrase = await say_while_waiting(call, status, turn.number, turn.phrases)
         if phrase is not None:
@@ -258,10 +246,10 @@ async def _answer(call: CallAccess, turn: PendingTurn, reply: ReplyProgress | No
     if reply is None:
         return await _hold(call, turn)
     status = reply.status
-    if status is not None and (over := conclude(call, status)) is not None:
+    if status is not None and (over := call.conclude(status)) is not None:
         return over
     if not reply.done:
-        return await _wait_for_human(call, turn, status)
+        return await wait_for_human(call, turn.number, turn.phrases, status)
     if not await _may_say(call, turn, reply):
         return await _hold(call, turn)
     answers = call.answers(status).in_language(reply.lang)
@@ -296,28 +284,6 @@ async def _opening_reply(call: CallAccess, number: int) -> OpeningReply:
     return OpeningReply(number, since, sent_at)
 
 
-async def _wait_for_human(call: CallAccess, turn: PendingTurn, status: CallStatus | None) -> Twiml:
-    """The agent is silent for good, and humans are being rung: the caller hears that they are. When
-    a whole round of the ladder has passed, the agent listens again, and it goes on ringing."""
-    web, answers = call.web, call.answers(status)
-    alert = None if status is None else status.alert
-    if alert is None or alert.state == "nobody" or alert.round > 1:
-        try:
-            resume = web.store.handovers.resume
-            await web.run_soon(resume, call.call_sid, "nobody has picked up", over=False)
-        except StoreError:
-            return answers.hold(turn.number, turn.phrases, "still_here")
-        return answers.listen(turn.number + 1, answers.phrase("nobody_yet"))
-    with web.replies.watch(call.call_sid) as watched:
-        try:
-            await web.executor.begin(web.ringing.ring, call.call_sid)
-            changed = await watched.change(web.settings.reply_wait_s if turn.phrases else 0.0)
-        except (StoreError, UnknownCall):
-            return answers.hold(turn.number, turn.phrases, "still_here")
-    name = "getting_person" if turn.phrases % 2 == 0 else "still_here"
-    return conclude(call, changed) or answers.hold(turn.number, turn.phrases, name)
-
-
 async def _hold(
     call: CallAccess, turn: PendingTurn, unstored: UnstoredInput | None = None
 ) -> Twiml:
@@ -333,26 +299,6 @@ async def _hold(
         answers = call.answers(await call.status_if_known(DUE_S))
     if phrases < PHRASES:
         return answers.hold(number, phrases, f"hold_{phrases + 1}", unstored)
-    ringing = unstored is None and await call.fetch_human_soon()
+    ringing = unstored is None and await fetch_human_soon(call)
     name = "getting_person" if ringing and phrases % 2 == 0 else f"hold_{phrases % 2 + 1}"
     return answers.hold(number, phrases, name, unstored)
-
-
-async def line_status(call: CallAccess) -> Twiml:
-    """A status callback. Only the end matters, and nothing comes after it: whatever the order in
-    which they arrive, and however often, a call ends once and never opens again."""
-    return await end(call) if call.request.line_closed else Twiml("en")
-
-
-async def end(call: CallAccess) -> Twiml:
-    """The line is closed: the call ends in whatever state it is, and nobody is rung for it."""
-    await end_call(call.web, call.call_sid, call.request.fields.get("CallStatus", ""))
-    return call.answers().hang_up()
-
-
-async def end_call(web: WebContext, call_sid: str, status: str) -> None:
-    """The carrier says that the line of this call is closed, and by which `CallStatus`. Waits for
-    the store to come back. Raises StoreError."""
-    outcome = "hung_up" if status in ("completed", "") else status.replace("-", "_")
-    await web.executor.run_patiently(END_WITHIN_S, web.intake.end, call_sid, outcome)
-    await web.executor.background(web.ringing.call_off, call_sid)

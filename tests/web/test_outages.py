@@ -10,17 +10,20 @@ import pytest
 from callflow.celery import use_broker
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
-from callflow.web import webhooks
+from callflow.web import handoffs, line_status
 from tests.exchange import HUMANS, Exchange, open_exchange
 from tests.parts import SID, Parts
 
 
 @pytest.fixture
-def exchange(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[Exchange]:
+def exchange(
+    own_server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Exchange]:
+    monkeypatch.setattr(handoffs, "GIVEN_BACK_WITHIN_S", 0.3)
     use_broker(own_server.url)
     with connect(own_server.url) as client:
         parts = Parts(client)
-        with open_exchange(parts, own_server.url, tmp_path, outage_transfer_s=2) as running:
+        with open_exchange(parts, own_server.url, tmp_path, outage_transfer_s=1.5) as running:
             yield running
         if not own_server.alive:
             own_server.restart()
@@ -126,7 +129,7 @@ def test_a_call_that_arrives_in_an_outage_is_answered_and_opened_by_its_first_tu
 def test_the_end_of_a_call_is_asked_for_again_until_it_is_kept(
     exchange: Exchange, own_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhooks, "END_WITHIN_S", 0.1)
+    monkeypatch.setattr(line_status, "END_WITHIN_S", 0.1)
     line = exchange.line()
     line.arrives()
     own_server.kill()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.web.playback import Playback, unplayed, unspoken
+from callflow.call.record import CallRecord, Sent, ThreadEntry
+from callflow.call.state import CallState
+from callflow.web.playback import Playback, heard_part, unplayed, unspoken
 
 SENTENCES = st.lists(
     st.sampled_from(["Stay inside.", "How many people?", "请留在电梯里。", "No salga. ", "Wait"]),
@@ -78,3 +80,56 @@ def test_how_long_it_takes_to_say_the_rest_counts_everything_that_was_sent() -> 
     playback.add("x" * 10, 100.5)
     assert playback.left_s(101.0) == 2.0
     assert playback.left_s(200.0) == 0.0
+
+
+def test_a_phrase_counts_as_heard_when_the_carrier_says_so_or_when_its_time_is_over() -> None:
+    by_clock = Playback(10.0, greeted_until=5.0)
+    by_clock.add_phrase("p", "x" * 10, 0.0)  # Behind the greeting: it is said by 6 s.
+    assert by_clock.heard_phrases(6.0) == []
+    assert by_clock.heard_phrases(6.1) == ["p"]
+    told = Playback(10.0, tells=True)
+    told.add_phrase("p", "The engineer is here.", 0.0)
+    assert told.heard_phrases(3.0) == []
+    assert told.mark_played("The engineer is here.") is None
+    assert told.heard_phrases(3.0) == ["p"]
+
+
+def test_a_phrase_that_nobody_had_begun_to_say_is_dropped_by_an_interruption() -> None:
+    playback = Playback(10.0)
+    playback.add_reply(1, "Stay inside.", 0.0)
+    playback.add_phrase("p", "The engineer is here.", 0.0)
+    assert playback.interrupt_phrases("Stay", 0.5)
+    assert playback.phrases == {}
+    playback.add_phrase("p", "The engineer is here.", 1.0)
+    assert not playback.interrupt_phrases("The engineer", 1.5)
+    assert playback.heard_phrases(1.5) == ["p"]
+
+
+def test_nothing_that_is_sent_after_a_socket_has_stopped_counts_as_heard() -> None:
+    playback = Playback(10.0)
+    playback.add_phrase("p", "x" * 10, 0.0)
+    playback.stop(0.5)
+    playback.stop(9.0)
+    assert playback.heard_phrases(9.0) == []
+
+
+def test_of_a_reply_that_broke_off_what_there_was_time_for_counts_as_heard() -> None:
+    entry = ThreadEntry(role="agent", text="Stay inside. Stay calm.", turn=1, at=0)
+    record = CallRecord(
+        call_sid="CA1",
+        call_state=CallState.PENDING,
+        created_at=0,
+        updated_at=0,
+        heard=1,
+        answered=1,
+        conversation_thread=(entry,),
+    )
+
+    def heard(sent: Sent | None, now_ms: int) -> str:
+        return heard_part(record.model_copy(update={"sent": sent}), now_ms, 10.0)
+
+    assert heard(None, 0) == ""
+    assert heard(Sent(turn=1, length=23, at=0, left_ms=2_300), 10_000) == "Stay inside. Stay calm."
+    assert heard(Sent(turn=1, length=23, at=0, left_ms=2_300), 1_300) == "Stay inside. "
+    assert heard(Sent(turn=1, length=23, at=0, played=14), 10_000) == "Stay inside. "
+    assert heard(Sent(turn=2, length=3, at=0), 10_000) == ""

@@ -318,7 +318,10 @@ def test_when_a_human_joins_the_socket_ends_and_the_caller_is_put_through(
     assert answer.names == ["Say", "Dial"]
 
 
-def test_a_caller_who_hangs_up_ends_the_call(exchange: Exchange, line: Line) -> None:
+def test_a_caller_who_hangs_up_ends_the_call(
+    exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callflow.web.relay.LOOK_S", 0.2)
     with relay(exchange) as socket:
         socket.setup()
         line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended", CallStatus="completed")

@@ -1,4 +1,4 @@
-"""Asks the carrier whether the lines of stale calls are still open, the caller's and the human's.
+"""Ends calls whose line is closed: when the carrier says so, and when it is asked about stale ones.
 
 A hang-up that was lost would otherwise be found hours later. Here and not in a worker: a carrier
 that does not answer must keep no caller from being answered.
@@ -15,14 +15,38 @@ from callflow.errors import StoreError
 from callflow.store.result import Result
 from callflow.store.stale_calls import StaleCalls
 from callflow.twilio.rest import Telephone, TelephoneError
-from callflow.web.context import WebContext
+from callflow.twilio.twiml import Twiml
+from callflow.web.context import CallAccess, WebContext
 from callflow.web.webhook import TERMINAL
-from callflow.web.webhooks import end_call
+
+END_WITHIN_S = 10.0
+"""For so long the end of a call waits for the store. Nobody hears that; the carrier waits 15 s for
+an answer, and asks again for a moment only: a call whose end is lost stays open for hours."""
 
 LOOK_EVERY_S = 1.0
 
 AT_ONCE = 4
 """Requests to the carrier: of the background threads most are left to those who fetch humans."""
+
+
+async def line_status(call: CallAccess) -> Twiml:
+    """A status callback. Only the end matters, and nothing comes after it: whatever the order in
+    which they arrive, and however often, a call ends once and never opens again."""
+    return await end_closed(call) if call.request.line_closed else Twiml("en")
+
+
+async def end_closed(call: CallAccess) -> Twiml:
+    """The line is closed: the call ends in whatever state it is, and nobody is rung for it."""
+    await end_call(call.web, call.call_sid, call.request.fields.get("CallStatus", ""))
+    return call.answers().hang_up()
+
+
+async def end_call(web: WebContext, call_sid: str, status: str) -> None:
+    """The carrier says that the line of this call is closed, and by which `CallStatus`. Waits for
+    the store to come back. Raises StoreError."""
+    outcome = "hung_up" if status in ("completed", "") else status.replace("-", "_")
+    await web.executor.run_patiently(END_WITHIN_S, web.intake.end, call_sid, outcome)
+    await web.executor.background(web.ringing.call_off, call_sid)
 
 
 @dataclass(frozen=True, slots=True)
