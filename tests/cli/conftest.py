@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from callflow.health import deployment_checks, node_check
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
@@ -32,3 +33,11 @@ def staffed_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             leases = Leases(Scripts(connect(server.url)), TIMING)
             wait_until(leases.present_now, f"a worker: {worker.last_lines()}", within_s=30)
             yield server.url
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A doctor need not look twice: what is wrong in a test stays so, and nobody sweeps."""
+    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0,))
+    monkeypatch.setattr(deployment_checks, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(node_check, "LOOK_AGAIN_S", 0.0)

@@ -23,6 +23,9 @@ from callflow.store.leases import Leases
 from tests.cli.running import TIMING, Cli, Ran, store_at
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
+
 UNDERSTUDY = " (understudy)"
 
 
@@ -35,13 +38,6 @@ def cli(cli: Cli) -> Cli:
 def _with_records(cli: Cli) -> Cli:
     cli.set("CALLFLOW_RECORDS_URL", f"sqlite:///{cli.home / 'records.db'}")
     return cli
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody sweeps, nobody will; and what is wrong stays so."""
-    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0,))
-    monkeypatch.setattr(deployment_checks, "LOOK_AGAIN_S", 0.0)
 
 
 def checks(ran: Ran) -> dict[str, dict[str, Any]]:

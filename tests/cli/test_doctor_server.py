@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from callflow.health import deployment_checks, node_check, server_checks
+from callflow.health import server_checks
 from callflow.health.check import Severity
 from callflow.health.worker_reports import ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer
@@ -18,13 +18,7 @@ from callflow.redis.scripts import Scripts
 from tests.cli.running import Cli
 from tests.waiting import wait_until
 
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong stays so."""
-    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0,))
-    monkeypatch.setattr(deployment_checks, "LOOK_AGAIN_S", 0.0)
-    monkeypatch.setattr(node_check, "LOOK_AGAIN_S", 0.0)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.fixture

@@ -13,13 +13,16 @@ from typing import Any
 import pytest
 
 from callflow.celery import CALLS, WATCHDOG
-from callflow.health import deployment_checks, node_check
+from callflow.health import deployment_checks
 from callflow.health.worker_reports import Phase, ReportStore, WorkerReport
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.presence import Presence
 from tests.cli.running import Cli, Ran, store_at
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
 
 # Patient, since a command may take seconds to start on a busy machine.
 WELL = WorkerReport(
@@ -34,14 +37,6 @@ WELL = WorkerReport(
     version="1.0",
 )
 WATCHING = replace(WELL, node="wd@a", slots=1, children=1, queues=(WATCHDOG,))
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong stays so."""
-    monkeypatch.setattr(deployment_checks, "SWEEP_SAMPLES_S", (0.0,))
-    monkeypatch.setattr(deployment_checks, "LOOK_AGAIN_S", 0.0)
-    monkeypatch.setattr(node_check, "LOOK_AGAIN_S", 0.0)
 
 
 @pytest.fixture

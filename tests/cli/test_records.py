@@ -23,6 +23,9 @@ from tests.archiving import BEGAN_MS, KEY, archive_into, archiving, complete, on
 from tests.cli.running import Cli
 from tests.parts import SID, TIMING
 
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
+
 SITES = """\
 sites:
   - id: tower-1
