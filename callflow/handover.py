@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from callflow.call import ladder
 from callflow.call.limits import Escalation, escalation
-from callflow.call.record import Alert
+from callflow.call.record import HumanAlert
 from callflow.call.state import CallState
 from callflow.errors import UnknownCall
 from callflow.messages import wake, wake_ring
@@ -114,9 +114,11 @@ class Ringing:
             alert = then
         return self._call(call_sid, alert, site, self.telephone)
 
-    def _call(self, call_sid: str, alert: Alert, site: Site, telephone: Telephone) -> RingResult:
+    def _call(
+        self, call_sid: str, alert: HumanAlert, site: Site, telephone: Telephone
+    ) -> RingResult:
         contacts = _contacts(alert, site)
-        human = contacts[min(alert.rung, len(contacts) - 1)]
+        human = contacts[min(alert.contact_index, len(contacts) - 1)]
         attempt_id = secrets.token_hex(6)
         begun = ladder.ringing(alert, attempt_id, human.name)
         step = AlertStep(begun, ladder.CONFIRM_MS, "ringing", alert.reason)
@@ -146,7 +148,7 @@ class Ringing:
         alert, site = self._alert(call_sid)
         if alert is None or site is None:
             return RingResult.NOTHING
-        if alert.state != "ringing" or alert.ring != attempt_id:
+        if alert.state != "ringing" or alert.attempt_id != attempt_id:
             return RingResult.NOTHING
         then = ladder.missed(alert, len(_contacts(alert, site)))
         pause_ms = ladder.ROUND_PAUSE_MS if then.round > alert.round else 0
@@ -167,9 +169,9 @@ class Ringing:
         alert = status.alert or ladder.fresh("asked")
         if alert.state == "accepted" and status.handling == "human":
             return Result.AGAIN
-        if alert.ring != attempt_id:
+        if alert.attempt_id != attempt_id:
             # Somebody has asked for the call since this one was rung, or another is being rung.
-            alert = alert.model_copy(update={"ring": attempt_id, "who": None})
+            alert = alert.model_copy(update={"attempt_id": attempt_id, "who": None})
         result = self.handovers.accept(call_sid, ladder.accepted(alert, leg))
         if result in (Result.OK, Result.AGAIN):
             self.fetch(call_sid)
@@ -200,7 +202,7 @@ class Ringing:
         """The caller is gone: stop ringing for them. A human who picks up is told anyway."""
         self.give_up(self._alert(call_sid)[0])
 
-    def give_up(self, alert: Alert | None) -> None:
+    def give_up(self, alert: HumanAlert | None) -> None:
         """Nobody is rung by this alert any more: let their telephone be quiet."""
         if alert is None or alert.state != "ringing" or alert.leg is None:
             return
@@ -221,7 +223,7 @@ class Ringing:
             return False
         return True
 
-    def _alert(self, call_sid: str) -> tuple[Alert | None, Site | None]:
+    def _alert(self, call_sid: str) -> tuple[HumanAlert | None, Site | None]:
         try:
             status, _ = self.handovers.read(call_sid)
         except UnknownCall:
@@ -236,7 +238,7 @@ class Ringing:
         return f"{self.public_url}{path}{asked}"
 
 
-def _contacts(alert: Alert, site: Site) -> tuple[Human, ...]:
+def _contacts(alert: HumanAlert, site: Site) -> tuple[Human, ...]:
     """Who is rung, in order: a person who has asked for the call first."""
     if alert.to is None:
         return site.humans

@@ -1,6 +1,6 @@
 """Keeps the leases of one process alive, and says when one of them may no longer be trusted.
 
-One thread beats for all turns of its process in one round trip, and guards the open subscription by
+One thread beats for all turns of its process in one round trip, and holds the open subscription by
 which the process is known to live. It also watches the turns' deadlines, and that of a worker which
 is told to end: a turn that is stuck goes on beating otherwise, and nobody would ever come for its
 caller.
@@ -62,7 +62,7 @@ class Drain:
     """Says to a worker's parent, and to every child forked from it, that the worker is to end.
 
     It is a page that they share. A child would hear of it in no other way but a signal, and that
-    breaks into its turn wherever that is, while Celery's own soft shutdown guards the parent up for
+    breaks into its turn wherever that is, while Celery's own soft shutdown holds the parent up for
     all of its time, however soon the turns are done, and knows no pool of threads.
     """
 

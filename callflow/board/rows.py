@@ -209,7 +209,7 @@ def _human(call: CallSummary, site: Site | None) -> str | None:
     if alert is None or alert.state not in ("ringing", "accepted"):
         return None
     humans = () if site is None else site.humans
-    on_the_ladder = humans[alert.rung].name if alert.rung < len(humans) else None
+    on_the_ladder = humans[alert.contact_index].name if alert.contact_index < len(humans) else None
     return alert.who or on_the_ladder
 
 

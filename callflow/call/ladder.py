@@ -7,7 +7,7 @@ with the agent: nobody is moved before there is somebody to be moved to.
 
 from __future__ import annotations
 
-from callflow.call.record import Alert
+from callflow.call.record import HumanAlert
 
 NOT_UNDERSTOOD_TURNS = 2
 """So many turns in a row that could not be understood fetch a person (EN 81-28, the field's habit:
@@ -30,53 +30,54 @@ ROUND_PAUSE_MS = 5_000
 """After nobody of a round has picked up: people must get a chance to call off another line."""
 
 
-def fresh(reason: str) -> Alert:
+def fresh(reason: str) -> HumanAlert:
     """A human is wanted, and nobody has been rung yet. Twice for one call, the first stands."""
-    return Alert(reason=reason)
+    return HumanAlert(reason=reason)
 
 
-def wanted_by(name: str, telephone: str | None) -> Alert:
+def wanted_by(name: str, telephone: str | None) -> HumanAlert:
     """A person wants the call: their telephone is rung first, then the site's numbers."""
-    return Alert(reason=TAKEN_OVER, to=telephone, asked_by=name)
+    return HumanAlert(reason=TAKEN_OVER, to=telephone, asked_by=name)
 
 
-def ringing(alert: Alert, ring: str, who: str | None = None) -> Alert:
-    """The rung where the ladder stands is being rung; `ring` names this one attempt, `who` whose
-    telephone it is."""
-    return alert.model_copy(update={"state": "ringing", "ring": ring, "leg": None, "who": who})
+def ringing(alert: HumanAlert, attempt_id: str, who: str | None = None) -> HumanAlert:
+    """The contact where the ladder stands is being rung, by the name of `who`."""
+    return alert.model_copy(
+        update={"state": "ringing", "attempt_id": attempt_id, "leg": None, "who": who}
+    )
 
 
-def confirmed(alert: Alert, leg: str) -> Alert:
+def confirmed(alert: HumanAlert, leg: str) -> HumanAlert:
     """The carrier has called the number on the leg of that CallSid."""
     return alert.model_copy(update={"leg": leg})
 
 
-def missed(alert: Alert, rungs: int) -> Alert:
-    """Nobody took this ring: the next rung of `rungs`, or the first of the next round."""
-    rung = alert.rung + 1
-    wraps = rung >= rungs
+def missed(alert: HumanAlert, contacts: int) -> HumanAlert:
+    """Nobody took this ring: the next of so many contacts, or the first of the next round."""
+    index = alert.contact_index + 1
+    wraps = index >= contacts
     return alert.model_copy(
         update={
             "state": "due",
-            "rung": 0 if wraps else rung,
+            "contact_index": 0 if wraps else index,
             "round": alert.round + 1 if wraps else alert.round,
-            "ring": None,
+            "attempt_id": None,
             "leg": None,
             "who": None,
         }
     )
 
 
-def again(alert: Alert) -> Alert:
-    """The same rung once more: its ring was lost before the carrier confirmed it."""
-    return alert.model_copy(update={"state": "due", "ring": None, "leg": None, "who": None})
+def again(alert: HumanAlert) -> HumanAlert:
+    """The same contact once more: the ring was lost before the carrier confirmed it."""
+    return alert.model_copy(update={"state": "due", "attempt_id": None, "leg": None, "who": None})
 
 
-def accepted(alert: Alert, leg: str) -> Alert:
+def accepted(alert: HumanAlert, leg: str) -> HumanAlert:
     """The human on `leg` has pressed the key: the ladder has done its work."""
     return alert.model_copy(update={"state": "accepted", "leg": leg})
 
 
-def nobody(alert: Alert) -> Alert:
+def nobody(alert: HumanAlert) -> HumanAlert:
     """There is no number to ring: the site has none, or there is no telephone."""
-    return alert.model_copy(update={"state": "nobody", "ring": None, "leg": None})
+    return alert.model_copy(update={"state": "nobody", "attempt_id": None, "leg": None})

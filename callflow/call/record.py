@@ -116,20 +116,23 @@ class Sent(Frozen):
     played: int | None = None
 
 
-class Alert(Frozen):
-    """The ringing of humans for one call, rung by rung of the site's ladder: see `call/ladder.py`.
+class HumanAlert(Frozen):
+    """The ringing of humans for one call, down the site's list of contacts: see `call/ladder.py`.
 
-    `round` counts from 1, `rung` from 0. `ring` names one attempt, so that late word of an earlier
-    one changes nothing. `leg` is the CallSid of the human's line, once the carrier has told it.
-    `to` is the telephone of a person who wants the call (`asked_by`), rung before those of the
-    site. `who` is the name of whoever is being rung, or has the call.
+    `round` counts from 1, `contact_index` from 0. `attempt_id` names one attempt to ring, so that
+    late word of an earlier one changes nothing. `leg` is the CallSid of the human's line, once the
+    carrier has told it. `to` is the telephone of a person who wants the call (`asked_by`), rung
+    before those of the site. `who` is the name of whoever is being rung, or has the call.
     """
+
+    # The stored names are older, and records of earlier releases have them.
+    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True)
 
     reason: str
     state: Literal["due", "ringing", "accepted", "nobody"] = "due"
     round: int = 1
-    rung: int = 0
-    ring: str | None = None
+    contact_index: int = Field(0, alias="rung")
+    attempt_id: str | None = Field(None, alias="ring")
     leg: str | None = None
     to: str | None = None
     asked_by: str | None = None
@@ -242,7 +245,7 @@ class CallRecord(Frozen):
     draft: Draft | None = None
     handling: Handling = "agent"
     needs_human: str | None = None
-    alert: Alert | None = None
+    alert: HumanAlert | None = None
     alert_due: int | None = None
     cut: Draft | None = None
     sent: Sent | None = None

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from callflow.call.ladder import fresh
-from callflow.call.record import Alert, CallRecord
+from callflow.call.record import CallRecord, HumanAlert
 from callflow.call.state import Event, moves_row
 from callflow.call.urgency import Urgency
 from callflow.redis.lua import Invocation, ScriptReply, invoke
@@ -41,7 +41,7 @@ _IN_EVERY_ALERT = frozenset(("reason", "state", "round", "rung", "ring", "leg"))
 """So that a worker of an earlier release writes the same letters."""
 
 
-def alert_json(alert: Alert) -> str:
+def alert_json(alert: HumanAlert) -> str:
     """An alert as it is stored; scripts compare it as a whole, letter by letter."""
     return as_json(
         {

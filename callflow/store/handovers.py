@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 
 from callflow.call.ladder import fresh
-from callflow.call.record import Alert, Frozen, Handling
+from callflow.call.record import Frozen, Handling, HumanAlert
 from callflow.call.state import CallState, Event
 from callflow.errors import UnknownCall
 from callflow.redis.client import translated
@@ -38,7 +38,7 @@ class AlertStatus(Frozen):
     scenario_type: str | None
     needs_human: str | None
     handling: Handling
-    alert: Alert | None
+    alert: HumanAlert | None
     alert_due: int | None
 
 
@@ -49,7 +49,7 @@ _FIELDS = tuple(AlertStatus.model_fields)
 class AlertStep:
     """One step of the ladder. `due_ms`: when it goes on by itself, from now; None: not at all."""
 
-    alert: Alert
+    alert: HumanAlert
     due_ms: int | None
     event: str
     reason: str = ""
@@ -84,7 +84,7 @@ class Handovers:
         return self._step(call_sid, "null", step, reason, now_ms)
 
     def move(
-        self, call_sid: str, before: Alert, step: AlertStep, *, now_ms: int | None = None
+        self, call_sid: str, before: HumanAlert, step: AlertStep, *, now_ms: int | None = None
     ) -> Result:
         """Take one step; STALE where the alert is no longer as it was read (`before`)."""
         return self._step(call_sid, alert_json(before), step, None, now_ms)
@@ -106,7 +106,7 @@ class Handovers:
                 alert=alert_json(step.alert),
                 due_ms=step.due_ms,
                 event=step.event,
-                rung=step.alert.rung,
+                rung=step.alert.contact_index,
                 reason=step.reason,
                 needs_human=optional_json(needs_human),
                 now_ms=now_ms,
@@ -137,7 +137,7 @@ class Handovers:
         }
         return self._pass(call_sid, reason, now_ms, accepted=False, **more)
 
-    def accept(self, call_sid: str, taken: Alert, *, now_ms: int | None = None) -> Result:
+    def accept(self, call_sid: str, taken: HumanAlert, *, now_ms: int | None = None) -> Result:
         """A human is on the line: `taken` tells on which leg. AGAIN when another one was first."""
         more = {"event": "accepted", "alert": alert_json(taken)}
         return self._pass(call_sid, taken.reason, now_ms, accepted=True, **more)

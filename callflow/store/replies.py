@@ -16,7 +16,15 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from callflow.call.record import Alert, CallRecord, Draft, Frozen, Handling, Saying, ThreadEntry
+from callflow.call.record import (
+    CallRecord,
+    Draft,
+    Frozen,
+    Handling,
+    HumanAlert,
+    Saying,
+    ThreadEntry,
+)
 from callflow.call.state import CallState
 from callflow.errors import UnknownCall
 from callflow.redis.client import (
@@ -59,7 +67,7 @@ class CallStatus(Frozen):
     needs_human: str | None
     outcome: str | None
     draft: Draft | None
-    alert: Alert | None
+    alert: HumanAlert | None
     language: str
     heard: int
     answered: int

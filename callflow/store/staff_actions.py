@@ -23,7 +23,7 @@ from callflow.call import edits
 from callflow.call.edits import Disposition, MaybeTrapped, may_be_trapped
 from callflow.call.facts import Value
 from callflow.call.ladder import wanted_by
-from callflow.call.record import Alert, CallRecord, Saying
+from callflow.call.record import CallRecord, HumanAlert, Saying
 from callflow.call.state import Event
 from callflow.call.urgency import Urgency
 from callflow.call.utterance import clean
@@ -200,7 +200,7 @@ class StaffActions:
         request: str,
         seen: int | None = None,
         now_ms: int | None = None,
-    ) -> tuple[bool, Alert | None]:
+    ) -> tuple[bool, HumanAlert | None]:
         """Have the person rung for the call, then the site's humans; and the alert that stood
         before, whose telephone may still ring. The agent talks on until somebody has picked up.
 
@@ -222,7 +222,7 @@ class StaffActions:
         )
         done = _is_done(call_sid, Event.ALERT, edits.CALL, reply)
         before = json.loads(reply.facts["before"]) if done else None
-        return done, None if before is None else Alert.model_validate(before)
+        return done, None if before is None else HumanAlert.model_validate(before)
 
     def end(
         self,

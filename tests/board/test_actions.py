@@ -250,9 +250,9 @@ def test_when_they_do_not_pick_up_the_ladder_of_the_site_goes_on(
     ana.does("take-over")
     alert = ana.exchange.parts.record().alert
     assert alert is not None
-    assert alert.ring is not None
+    assert alert.attempt_id is not None
     for _ in range(2):
-        ana.exchange.ringing.not_answered(SID, alert.ring, "no-answer")
+        ana.exchange.ringing.not_answered(SID, alert.attempt_id, "no-answer")
     assert api.rung == [TELEPHONE, HUMANS[0]]
 
 
@@ -291,8 +291,8 @@ def test_a_call_that_a_human_has_is_taken_by_nobody(
     ana.does("take-over")
     alert = ana.exchange.parts.record().alert
     assert alert is not None
-    assert alert.ring is not None
-    ana.exchange.ringing.accept(SID, alert.ring, "CAana")
+    assert alert.attempt_id is not None
+    ana.exchange.ringing.accept(SID, alert.attempt_id, "CAana")
     told = bo.is_told("take-over")
     assert told["by"] == "ana"
     assert "ana, who is on the line with the caller" in told["told"]

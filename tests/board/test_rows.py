@@ -8,7 +8,7 @@ from typing import Any
 from callflow.board.board_reader import HOUR_MS, CallerSilence, LastHour
 from callflow.board.rows import EVERY_ACTION, MOST_LETTERS, WITH_A_HUMAN, BoardRow, Timer
 from callflow.call.history import CallHistory, JournalEntry
-from callflow.call.record import Alert, Draft, ThreadEntry
+from callflow.call.record import Draft, HumanAlert, ThreadEntry
 from callflow.call.state import CallState
 from callflow.sites.site import Human, Site
 from callflow.store.reader import CallSummary
@@ -74,7 +74,7 @@ def test_urgency_comes_first_then_a_human_needed_then_the_longest_wait() -> None
 
 
 def test_a_human_who_has_come_is_not_needed_any_more() -> None:
-    accepted = Alert(reason="asked", state="accepted")
+    accepted = HumanAlert(reason="asked", state="accepted")
     there = sight(call_sid="there", needs_human="asked", handling="human", alert=accepted)
     calls = [there, sight(call_sid="later", created_at=AT + 1, needs_human="asked")]
     assert order(*calls) == ["later", "there"]
@@ -82,16 +82,16 @@ def test_a_human_who_has_come_is_not_needed_any_more() -> None:
 
 TALKS: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
     ({}, "agent", EVERY_ACTION),
-    ({"alert": Alert(reason="a", state="ringing")}, "agent", EVERY_ACTION),
+    ({"alert": HumanAlert(reason="a", state="ringing")}, "agent", EVERY_ACTION),
     ({"handling": "human"}, "nobody", EVERY_ACTION),
-    ({"handling": "human", "alert": Alert(reason="a")}, "nobody", EVERY_ACTION),
+    ({"handling": "human", "alert": HumanAlert(reason="a")}, "nobody", EVERY_ACTION),
     (
-        {"handling": "human", "alert": Alert(reason="a", state="accepted")},
+        {"handling": "human", "alert": HumanAlert(reason="a", state="accepted")},
         "human",
         WITH_A_HUMAN,
     ),
     # A human was fast: they have pressed the key, and the line is still the agent's.
-    ({"alert": Alert(reason="a", state="accepted")}, "agent", EVERY_ACTION),
+    ({"alert": HumanAlert(reason="a", state="accepted")}, "agent", EVERY_ACTION),
     ({"call_state": CallState.COMPLETE, "outcome": "hung_up"}, "nobody", ()),
 ]
 
@@ -103,19 +103,19 @@ def test_who_talks_and_what_may_be_done() -> None:
 
 
 def test_whoever_is_rung_or_has_the_call_is_named() -> None:
-    assert row(sight(alert=Alert(reason="a", rung=1))).human is None
-    assert row(sight(alert=Alert(reason="a", rung=1, state="ringing"))).human == "Bo"
-    assert row(sight(alert=Alert(reason="a", rung=7, state="ringing"))).human is None
-    taken = sight(alert=Alert(reason="a", state="accepted", who="Cho"))
+    assert row(sight(alert=HumanAlert(reason="a", contact_index=1))).human is None
+    assert row(sight(alert=HumanAlert(reason="a", contact_index=1, state="ringing"))).human == "Bo"
+    assert row(sight(alert=HumanAlert(reason="a", contact_index=7, state="ringing"))).human is None
+    taken = sight(alert=HumanAlert(reason="a", state="accepted", who="Cho"))
     assert row(taken).human == "Cho"
     assert BoardRow.of(taken, CallHistory(), None).human == "Cho"
 
 
 def test_a_human_must_acknowledge_within_45_s_of_the_first_ring() -> None:
-    rung = sight(alert=Alert(reason="a", state="ringing"), urgency="P5")
+    rung = sight(alert=HumanAlert(reason="a", state="ringing"), urgency="P5")
     told = told_by(("alerted", AT + 5), ("rung", AT + 9), ("taken_over", AT + 20))
     assert timers(rung, told) == {"acknowledge": (AT + 5, 45_000)}
-    came = sight(alert=Alert(reason="a", state="accepted"), urgency="P5")
+    came = sight(alert=HumanAlert(reason="a", state="accepted"), urgency="P5")
     assert timers(came, told) == {}
     left = told_by(("alerted", AT + 5), ("accepted", AT + 9), ("resumed", AT + 70))
     assert timers(rung, left) == {"acknowledge": (AT + 70, 45_000)}
@@ -140,7 +140,7 @@ def test_whoever_may_be_trapped_is_spoken_with_again_and_again() -> None:
         assert timers(sight(**call, recorded={"release.confirmed": True})) == {}
         ends = {"call_state": CallState.COMPLETE, "outcome": "hung_up"}
         assert timers(sight(**{**call, **ends})) == {}
-        human = {"handling": "human", "alert": Alert(reason="a", state="accepted")}
+        human = {"handling": "human", "alert": HumanAlert(reason="a", state="accepted")}
         assert timers(sight(**call, **human)) == {}
         assert timers(sight(urgency="P3")) == {"welfare": (AT, 300_000)}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from callflow.call.record import Alert, CallRecord, Sentence, SopChunk
+from callflow.call.record import CallRecord, HumanAlert, Sentence, SopChunk
 from callflow.call.urgency import Urgency
 from callflow.store.handovers import AlertStep
 from callflow.store.result import Claimed, Lease
@@ -148,20 +148,22 @@ class Scene:
     def rings(self, sid: str, ago_s: float) -> None:
         """A person is being rung."""
         alert = self._alert(sid)
-        self._move(sid, alert, {"state": "ringing", "ring": "r1", "leg": "CAleg"}, "ringing", ago_s)
+        self._move(
+            sid, alert, {"state": "ringing", "attempt_id": "r1", "leg": "CAleg"}, "ringing", ago_s
+        )
 
     def picks_up(self, sid: str, ago_s: float) -> None:
         """A person takes the call."""
         taken = self._alert(sid).model_copy(update={"state": "accepted", "leg": "CAleg"})
         self.parts.store.handovers.accept(sid, taken, now_ms=self.at(ago_s))
 
-    def _alert(self, sid: str) -> Alert:
+    def _alert(self, sid: str) -> HumanAlert:
         alert = self.record(sid).alert
         assert alert is not None
         return alert
 
     def _move(
-        self, sid: str, before: Alert, changes: dict[str, str], event: str, ago_s: float
+        self, sid: str, before: HumanAlert, changes: dict[str, str], event: str, ago_s: float
     ) -> None:
         then = before.model_copy(update=changes)
         step = AlertStep(then, 600_000, event, before.reason)

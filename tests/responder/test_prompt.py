@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.call.record import Alert, Draft, ThreadEntry
+from callflow.call.record import Draft, HumanAlert, ThreadEntry
 from callflow.responder.prompt import MOST_CHARS, ModelPrompt, PromptError, Prompts
 from tests.responder.calls import call, chunks, later
 
@@ -66,7 +66,7 @@ def test_a_question_whose_answer_is_known_or_that_was_asked_is_not_offered() -> 
 
 
 def test_facts_that_follow_from_the_record_count_as_known() -> None:
-    alert = Alert(reason="asked", state="ringing")
+    alert = HumanAlert(reason="asked", state="ringing")
     assert "human.alert_started=True" in turn_of(alert=alert)
 
 

@@ -101,7 +101,7 @@ def test_the_ladder_goes_round_and_round(rungs: int) -> None:
     alert = ladder.fresh("asked")
     seen = []
     for _ in range(2 * rungs):
-        seen.append((alert.round, alert.rung))
+        seen.append((alert.round, alert.contact_index))
         alert = ladder.missed(ladder.ringing(alert, "r"), rungs)
     assert seen == [(turn, rung) for turn in (1, 2) for rung in range(rungs)]
 

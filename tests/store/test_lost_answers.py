@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callflow.call.edits import Disposition
-from callflow.call.record import Alert
+from callflow.call.record import HumanAlert
 from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
@@ -89,9 +89,9 @@ def _lease(sid: str) -> Lease:
 
 
 def _ring(parts: Parts, sid: str) -> Any:
-    ringing = Alert(reason="asked", state="ringing", ring="ring-1")
+    ringing = HumanAlert(reason="asked", state="ringing", attempt_id="ring-1")
     return parts.store.handovers.move(
-        sid, Alert(reason="asked"), AlertStep(ringing, 20_000, "rang")
+        sid, HumanAlert(reason="asked"), AlertStep(ringing, 20_000, "rang")
     )
 
 

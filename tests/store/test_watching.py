@@ -98,7 +98,7 @@ def everything_that_happens(parts: Parts) -> Iterator[tuple[str, Doing]]:
     yield "a fact", lambda: store.staff.record_fact(SID, "eta_minutes", 5, "ana")
     yield "a note", lambda: work.add_note(SID, "a note", "ana", request="r1")
     yield "urgency", lambda: work.set_urgency(SID, "P1", "ana", request="r2", seen=0)
-    yield "rung", step("rung", state="ringing", ring="a")
+    yield "rung", step("rung", state="ringing", attempt_id="a")
     yield "taken over", lambda: work.take_over(SID, "ana", "+4930", request="r3", seen=0)
     yield "transferred", lambda: handovers.transfer(SID, "asked")
     yield "accepted", accept

@@ -228,7 +228,7 @@ def test_the_next_one_is_rung_when_nobody_answers(exchange: Exchange, api: RestA
         assert api.rung == [HUMANS[0], HUMANS[1]], status
         record = exchange.parts.record()
         assert record.alert is not None
-        assert (record.alert.rung, record.alert.state) == (1, "ringing")
+        assert (record.alert.contact_index, record.alert.state) == (1, "ringing")
         exchange.parts.client.flushdb()
         api.forget()
 
@@ -251,7 +251,7 @@ def test_after_the_last_one_the_first_is_rung_again(exchange: Exchange, api: Res
     assert api.rung == [HUMANS[0], HUMANS[1], HUMANS[0]]
     alert = exchange.parts.record().alert
     assert alert is not None
-    assert (alert.round, alert.rung) == (2, 0)
+    assert (alert.round, alert.contact_index) == (2, 0)
 
 
 def test_a_ring_of_which_nothing_is_heard_is_over_after_its_time(
