@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl
+
+from tests.twilio import rest_api as twilio_api
 
 
 @dataclass(frozen=True)
@@ -46,50 +45,28 @@ class RestApi:
         """The newest outbound call."""
         return next(one.fields for one in reversed(self.asked) if one.leg is None)
 
+    def answer(self, request: twilio_api.Asked) -> twilio_api.Answer:
+        """Note what is asked, and what becomes of it."""
+        name = request.path.rsplit("/", 1)[1].removesuffix(".json")
+        leg = None if name == "Calls" else name
+        if request.method == "GET":
+            self.looked_at.append(name)
+            known = {"sid": name, "status": self.lines.get(name, "")}
+            refused = self.refuse or (None if name in self.lines else (404, 20404))
+        else:
+            self.asked.append(Asked(leg, {key: value for key, (value, *_) in request.form.items()}))
+            known = {"sid": leg or f"CA{len(self.asked):032x}", "status": "queued"}
+            refused = self.refuse
+        if refused is None:
+            return 200 if request.method == "GET" else 201, json.dumps(known)
+        status, code = refused
+        return status, json.dumps({"code": code, "message": "refused", "status": status})
+
 
 @contextmanager
 def rest_api() -> Iterator[RestApi]:
     """Serve it on loopback while the block runs."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            name = self.path.rsplit("/", 1)[1].removesuffix(".json")
-            leg = None if name == "Calls" else name
-            api.asked.append(Asked(leg, dict(parse_qsl(body, keep_blank_values=True))))
-            if api.refuse is not None:
-                status, code = api.refuse
-                self._say(status, {"code": code, "message": "refused", "status": status})
-            else:
-                self._say(201, {"sid": leg or f"CA{len(api.asked):032x}", "status": "queued"})
-
-        def do_GET(self) -> None:
-            leg = self.path.rsplit("/", 1)[1].removesuffix(".json")
-            api.looked_at.append(leg)
-            if api.refuse is not None or leg not in api.lines:
-                status, code = api.refuse or (404, 20404)
-                self._say(status, {"code": code, "message": "refused", "status": status})
-            else:
-                self._say(200, {"sid": leg, "status": api.lines[leg]})
-
-        def _say(self, status: int, answer: dict[str, object]) -> None:
-            body = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    api = RestApi(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with twilio_api.rest_api() as server:
+        api = RestApi(server.url)
+        server.answer = api.answer
         yield api
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -42,7 +42,7 @@ def setup(
 ) -> None:
     """Print a number's settings, and what differs at Twilio; with --apply, set it there."""
     from callflow import bootstrap
-    from callflow.twilio.numbers import e164
+    from callflow.twilio.phone_numbers import e164
     from callflow.twilio.rest import TelephoneError, wanted_settings
 
     e164(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from callflow.sites.reading import SitesError, read
+from callflow.sites.reading import SitesError, read_sites
 from callflow.sites.site import ANY, Site, plain
 
 
@@ -20,7 +20,7 @@ class Sites:
     @classmethod
     def load(cls, path: Path) -> Sites:
         """The sites in a file. Raises SitesError, the first of what `check` finds."""
-        sites, problems = _checked(path)
+        sites, problems = _check(path)
         if problems:
             raise problems[0]
         return cls(sites)
@@ -47,11 +47,11 @@ class Sites:
 
 def check(path: Path) -> list[SitesError]:
     """Everything that is wrong with a file of sites, in the order of its lines."""
-    return _checked(path)[1]
+    return _check(path)[1]
 
 
-def _checked(path: Path) -> tuple[list[Site], list[SitesError]]:
-    found, problems = read(path)
+def _check(path: Path) -> tuple[list[Site], list[SitesError]]:
+    found, problems = read_sites(path)
     ids: dict[str, int] = {}
     owners: dict[tuple[str, str], str] = {}
     for line, site in found:

@@ -42,7 +42,7 @@ class SitesError(CallflowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SiteEntry:
     """One entry of a file as it was written. `lines`: where each field stands."""
 
     line: int
@@ -50,7 +50,7 @@ class Found:
     lines: dict[str, int]
 
 
-def read(path: Path) -> tuple[list[tuple[int, Site]], list[SitesError]]:
+def read_sites(path: Path) -> tuple[list[tuple[int, Site]], list[SitesError]]:
     """The sites that are right, each with its line, and what is wrong with the others.
 
     The cycle collector rests meanwhile: it would go over all that is read again and again, which
@@ -59,13 +59,13 @@ def read(path: Path) -> tuple[list[tuple[int, Site]], list[SitesError]]:
     collected = gc.isenabled()
     gc.disable()
     try:
-        return _read(path)
+        return _read_sites(path)
     finally:
         if collected:
             gc.enable()
 
 
-def _read(path: Path) -> tuple[list[tuple[int, Site]], list[SitesError]]:
+def _read_sites(path: Path) -> tuple[list[tuple[int, Site]], list[SitesError]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -81,7 +81,7 @@ def _read(path: Path) -> tuple[list[tuple[int, Site]], list[SitesError]]:
         try:
             right.append((entry.line, Site.model_validate(entry.fields)))
         except ValidationError as error:
-            wrong += [_told(path, entry, one) for one in _distinct(error)]
+            wrong += [_describe(path, entry, one) for one in _distinct(error)]
     return right, wrong
 
 
@@ -99,7 +99,7 @@ def _distinct(error: ValidationError) -> list[ErrorDetails]:
     return [one for one in errors if one["type"] != "too_short" or one["loc"][0] not in inside]
 
 
-def _told(path: Path, entry: Found, error: ErrorDetails) -> SitesError:
+def _describe(path: Path, entry: SiteEntry, error: ErrorDetails) -> SitesError:
     where = [str(part) for part in error["loc"]]
     line = entry.lines.get(where[0], entry.line) if where else entry.line
     name = ".".join(where)
@@ -108,12 +108,12 @@ def _told(path: Path, entry: Found, error: ErrorDetails) -> SitesError:
     if error["type"] == "extra_forbidden":
         known = Human.model_fields if where[0] == "humans" else Site.model_fields
         return SitesError(path, line, f"{of}: {name} is no field{did_you_mean(where[-1], known)}")
-    told = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
-    reason = ADVICE.get(error["type"], told)
+    message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    reason = ADVICE.get(error["type"], message)
     return SitesError(path, line, f"{of}: {name} {reason}" if name else f"{of} {reason}")
 
 
-def _yaml(text: str) -> Iterator[Found]:
+def _yaml(text: str) -> Iterator[SiteEntry]:
     """A list of sites, or one under `sites:`. Everything is read as text: no number is one."""
     try:
         root = strict_yaml.parse(text)
@@ -128,10 +128,10 @@ def _yaml(text: str) -> Iterator[Found]:
     for line, site in zip(root.lines, root, strict=True):
         if not isinstance(site, YamlMapping):
             raise _Unreadable(line, "has an entry that is no site: write `- id: …` and its fields")
-        yield Found(line, site, site.lines)
+        yield SiteEntry(line, site, site.lines)
 
 
-def _csv(text: str) -> Iterator[Found]:
+def _csv(text: str) -> Iterator[SiteEntry]:
     """One row a site; several values of a field between `;`, a human as `number|name|seconds`."""
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -145,7 +145,7 @@ def _csv(text: str) -> Iterator[Found]:
                     fields[name] = [one.strip() for one in fields[name].split(";") if one.strip()]
             if "humans" in fields:
                 fields["humans"] = [_human(one, rows.line_num) for one in fields["humans"]]
-            yield Found(rows.line_num, fields, {})
+            yield SiteEntry(rows.line_num, fields, {})
     except csv.Error as error:
         raise _Unreadable(rows.reader.line_num, f"is no CSV: {error}") from error
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from callflow.twilio.numbers import NumberRefused, diallable, e164
+from callflow.twilio.phone_numbers import NumberRefused, diallable, e164
 
 ANY = "*"
 """In place of a called number: the site of every call that no other site claims."""

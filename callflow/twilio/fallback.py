@@ -58,14 +58,14 @@ def document(
         raise NobodyToCall
     size = 0
     for rounds in range(MOST_ROUNDS, 0, -1):
-        written = _written(languages, ladder, caller_id, rounds)
+        written = _build(languages, ladder, caller_id, rounds)
         size = len(written)
         if size <= MOST_CHARS:
             return written
     raise FallbackTooLong(len(ladder), size)
 
 
-def _written(
+def _build(
     languages: Sequence[str], ladder: Sequence[tuple[str, int]], caller_id: str | None, rounds: int
 ) -> str:
     built = Twiml(languages[0] if languages else "en")

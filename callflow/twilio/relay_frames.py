@@ -124,21 +124,21 @@ def parse(text: str) -> Frame:
 
 def text(token: str, *, last: bool) -> str:
     """Words to be spoken in the language set before; `last` ends a reply."""
-    return _written({"type": "text", "token": clean(token), "last": last})
+    return _dump({"type": "text", "token": clean(token), "last": last})
 
 
 def end(handoff: Mapping[str, Any]) -> str:
     """End of the session: `handoff` comes back as HandoffData of the `<Connect action>`."""
-    return _written({"type": "end", "handoffData": json.dumps(dict(handoff), ensure_ascii=False)})
+    return _dump({"type": "end", "handoffData": json.dumps(dict(handoff), ensure_ascii=False)})
 
 
 def language(language: str) -> str:
     """From now on speak and understand `language`, named as calls name it."""
     tag = say_tag(language)
-    return _written({"type": "language", "ttsLanguage": tag, "transcriptionLanguage": tag})
+    return _dump({"type": "language", "ttsLanguage": tag, "transcriptionLanguage": tag})
 
 
-def _written(frame: Mapping[str, Any]) -> str:
+def _dump(frame: Mapping[str, Any]) -> str:
     return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
 
 

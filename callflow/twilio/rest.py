@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from callflow.errors import CallflowError
-from callflow.twilio.numbers import NumberRefused, diallable, e164
+from callflow.twilio.phone_numbers import NumberRefused, diallable, e164
 from callflow.twilio.speech import clean
 from callflow.twilio.urls import NOTICE, callback_url
 
@@ -283,7 +283,7 @@ class Numbers(RestClient):
         with self._request(f"reading the settings of {number}") as client:
             # Twilio also finds numbers that only contain this one.
             found = [
-                _held(each)
+                _parse_number(each)
                 for each in client.incoming_phone_numbers.list(phone_number=number, limit=20)
                 if each.phone_number == number
             ]
@@ -303,6 +303,6 @@ class Numbers(RestClient):
         return changes
 
 
-def _held(found: Any) -> HeldNumber:
+def _parse_number(found: Any) -> HeldNumber:
     now = {each.name: str(getattr(found, each.name) or "") for each in fields(NumberSettings)}
     return HeldNumber(str(found.sid), NumberSettings(**now))

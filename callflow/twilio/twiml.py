@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 from twilio.twiml.voice_response import VoiceResponse
 
 from callflow.errors import CallflowError
-from callflow.twilio.numbers import diallable
+from callflow.twilio.phone_numbers import diallable
 from callflow.twilio.speech import clean, pieces, say_tag, speech_tag
 
 MOST_BYTES: Final = 64_000

@@ -145,4 +145,4 @@ async def _run_in(
 
 def _log_failure(begun: asyncio.Future[Any]) -> None:
     if not begun.cancelled() and (error := begun.exception()) is not None:
-        log.warning("an errand came to nothing: %s", error)
+        log.warning("what went on in the background failed: %s", error)

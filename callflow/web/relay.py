@@ -90,7 +90,7 @@ _ENDS = (SessionOver, WebSocketDisconnect, RuntimeError)
 """Starlette says RuntimeError where the socket was closed under our hands."""
 
 
-class RelaySession:
+class SocketSession:
     """One socket's side of the conversation. `send` sends one frame. Every method may raise
     SessionOver."""
 
@@ -553,7 +553,7 @@ async def serve_socket(web: WebContext, websocket: WebSocket) -> None:
         said_of_call = {"CallSid": setup.call_sid, "From": setup.from_, "To": setup.to}
         # What the carrier says of the call is not replaced by what a parameter says.
         request = VoiceRequest({**setup.custom_parameters, **said_of_call}, {})
-        session = RelaySession(web.access(request), websocket.send_text)
+        session = SocketSession(web.access(request), websocket.send_text)
         with logs.bound(call_sid=setup.call_sid):
             try:
                 await _run(session, socket)
@@ -563,7 +563,7 @@ async def serve_socket(web: WebContext, websocket: WebSocket) -> None:
         """The line, the carrier or a network has closed it: the action address hears of it."""
 
 
-async def _run(session: RelaySession, socket: RelaySocket) -> None:
+async def _run(session: SocketSession, socket: RelaySocket) -> None:
     try:
         await session.begin()
         tasks = [asyncio.create_task(way) for way in (session.speak(), _listen(session, socket))]
@@ -582,7 +582,7 @@ async def _run(session: RelaySession, socket: RelaySocket) -> None:
         await socket.close()
 
 
-async def _save_untold(session: RelaySession) -> None:
+async def _save_untold(session: SocketSession) -> None:
     """What the record does not know of what was heard, where the server comes back in time."""
     until = time.monotonic() + UNTOLD_WITHIN_S
     while time.monotonic() < until:
@@ -604,7 +604,7 @@ async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:
         await asyncio.wait(running, timeout=STOP_AGAIN_S)
 
 
-async def _listen(session: RelaySession, socket: RelaySocket) -> None:
+async def _listen(session: SocketSession, socket: RelaySocket) -> None:
     while True:
         try:
             frame = await socket.frame()
@@ -615,7 +615,7 @@ async def _listen(session: RelaySession, socket: RelaySocket) -> None:
         await _take(session, frame)
 
 
-async def _leave_flood(session: RelaySession) -> None:
+async def _leave_flood(session: SocketSession) -> None:
     """Nobody is dropped: a human is rung, and the call goes on by webhooks. Raises SessionOver."""
     call = session.call
     await fetch_human(call, LIMIT)
@@ -625,7 +625,7 @@ async def _leave_flood(session: RelaySession) -> None:
     await session.leave(LIMIT)
 
 
-async def _take(session: RelaySession, frame: frames.Frame | None) -> None:
+async def _take(session: SocketSession, frame: frames.Frame | None) -> None:
     match frame:
         case frames.Prompt(last=True):
             await session.hear(CallerInput(frame.text[:MAX_UTTERANCE_CHARS]))

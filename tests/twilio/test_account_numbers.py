@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from callflow.twilio.numbers import NumberRefused
+from callflow.twilio.phone_numbers import NumberRefused
 from callflow.twilio.rest import (
     HeldNumber,
     Numbers,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from callflow.twilio.fallback import SENTENCES as IN_OUR_LANGUAGES
 from callflow.twilio.fallback import FallbackTooLong, NobodyToCall, document
-from callflow.twilio.numbers import NumberRefused
+from callflow.twilio.phone_numbers import NumberRefused
 
 LADDER = [("+441632960001", 45), ("+441632960002", 30)]
 

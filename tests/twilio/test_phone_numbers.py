@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.twilio.numbers import NumberRefused, diallable, e164
+from callflow.twilio.phone_numbers import NumberRefused, diallable, e164
 
 EMERGENCY = ["112", "911", "999", "110", "119", "120", "000", "111", "122", "15", "17", "18", "933"]
 COUNTRIES = ["1", "44", "49", "33", "34", "39", "61", "64", "65", "86", "81", "852", "353", "420"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.twilio.numbers import NumberRefused
+from callflow.twilio.phone_numbers import NumberRefused
 from callflow.twilio.speech import clean
 from callflow.twilio.twiml import Twiml, TwimlError, TwimlTooLong
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from callflow.web.relay import RelaySession, cancel_quietly
+from callflow.web.relay import SocketSession, cancel_quietly
 from tests.exchange import RELAY, Exchange
 from tests.relay_socket import relay
 
@@ -21,7 +21,7 @@ def test_a_session_that_forgets_that_it_was_cancelled_ends_with_its_socket(
     """As `asyncio.wait_for` may before Python 3.12."""
     forgot, ended = threading.Event(), threading.Event()
 
-    async def speak(_: RelaySession) -> None:
+    async def speak(_: SocketSession) -> None:
         try:
             try:
                 await asyncio.Event().wait()
@@ -31,7 +31,7 @@ def test_a_session_that_forgets_that_it_was_cancelled_ends_with_its_socket(
         finally:
             ended.set()
 
-    monkeypatch.setattr(RelaySession, "speak", speak)
+    monkeypatch.setattr(SocketSession, "speak", speak)
     exchange.line(called=RELAY).arrives()
     with relay(exchange) as socket:
         socket.setup()
@@ -42,10 +42,10 @@ def test_a_session_that_forgets_that_it_was_cancelled_ends_with_its_socket(
 def test_a_mistake_of_ours_on_a_socket_is_not_taken_for_its_end(
     exchange: Exchange, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def speak(_: RelaySession) -> None:
+    async def speak(_: SocketSession) -> None:
         raise KeyError("a mistake")
 
-    monkeypatch.setattr(RelaySession, "speak", speak)
+    monkeypatch.setattr(SocketSession, "speak", speak)
     exchange.line(called=RELAY).arrives()
     with relay(exchange) as socket:
         socket.setup()

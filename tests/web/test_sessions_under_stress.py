@@ -21,7 +21,7 @@ from callflow.redis.client import connect
 from callflow.store.replies import CallStatus, Replies, ReplyProgress
 from callflow.web import line_status
 from callflow.web import relay as web_relay
-from callflow.web.relay import RelaySession
+from callflow.web.relay import SocketSession
 from tests.exchange import RELAY, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
 from tests.relay_socket import relay
@@ -42,13 +42,13 @@ def test_words_that_come_while_the_record_cannot_be_read_are_answered(
 ) -> None:
     failed = Event()
 
-    async def look(self: RelaySession, standing: CallStatus) -> None:
+    async def look(self: SocketSession, standing: CallStatus) -> None:
         if not failed.is_set():
             failed.set()
             raise StoreUnavailable("a server", "it is being restarted")
 
     monkeypatch.setattr(web_relay, "LOOK_S", 0.3)
-    monkeypatch.setattr(RelaySession, "_follow_status", look)
+    monkeypatch.setattr(SocketSession, "_follow_status", look)
     with exchange.worker("Stay inside."), relay(exchange) as socket:
         socket.setup()
         assert failed.wait(5)
@@ -60,21 +60,21 @@ def test_no_silence_is_heard_while_words_are_being_stored(
     exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storing, go_on, looks = Event(), Event(), []
-    hear, look = Intake.hear, RelaySession._follow_status
+    hear, look = Intake.hear, SocketSession._follow_status
 
     def slowly(self: Intake, *args: Any, **kwargs: Any) -> Any:
         storing.set()
         assert go_on.wait(5)
         return hear(self, *args, **kwargs)
 
-    async def looked(self: RelaySession, standing: CallStatus) -> None:
+    async def looked(self: SocketSession, standing: CallStatus) -> None:
         looks.append(time.monotonic())
         await look(self, standing)
 
     monkeypatch.setattr(web_relay, "LOOK_S", 0.05)
     monkeypatch.setattr(web_relay, "SILENCE_S", 0.1)
     monkeypatch.setattr(Intake, "hear", slowly)
-    monkeypatch.setattr(RelaySession, "_follow_status", looked)
+    monkeypatch.setattr(SocketSession, "_follow_status", looked)
     with exchange.worker("Stay inside."), relay(exchange) as socket:
         socket.setup()
         socket.says("we are stuck")
