@@ -109,7 +109,7 @@ def test_what_is_written_of_a_complete_call_is_added_to_its_record(
     archive.round("test")
     assert archive.queue.look().again == ()
 
-    audit.note(SID, "ana", "read")
+    audit.record(SID, "ana", "read")
     store.commit(late.lease, 2, "Too late.")
     soon = parts.reader.now_ms() + TIMING.completed_ttl_ms // LOOKS + 1
     again = archive.queue.look(now_ms=soon).again
@@ -129,7 +129,7 @@ def test_the_last_look_takes_the_keys_away_and_never_a_line_that_is_not_kept(
     parts: Parts, archive: Archive, records: RecordStore
 ) -> None:
     one_call(parts.store)
-    Audit(Scripts(parts.client)).note(SID, "ana", "read")
+    Audit(Scripts(parts.client)).record(SID, "ana", "read")
     archive.round("test")
     keys = (*call_keys(SID).own, call_keys(SID).audit)
     left = [parts.client.pttl(key) for key in keys]
@@ -137,7 +137,7 @@ def test_the_last_look_takes_the_keys_away_and_never_a_line_that_is_not_kept(
     for key in keys:
         parts.client.pexpire(key, TIMING.completed_ttl_ms // LOOKS)
 
-    Audit(Scripts(parts.client)).note(SID, "bo", "read")
+    Audit(Scripts(parts.client)).record(SID, "bo", "read")
     through = records.through([SID])[SID]
     assert archive.queue.settle(SID, through) is Settled.GROWN
     assert archive.add_later([SID], []) == 1
@@ -162,7 +162,7 @@ def test_a_line_between_reading_and_settling_keeps_the_keys_for_the_next_round(
 ) -> None:
     one_call(parts.store)
     (whole,) = archive.queue.read([SID])
-    Audit(Scripts(parts.client)).note(SID, "ana", "read")
+    Audit(Scripts(parts.client)).record(SID, "ana", "read")
     archive._keep(whole)
     assert lifetimes(parts) == {-1}
     assert archive.round("test") == Archived(kept=1)

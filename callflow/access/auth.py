@@ -189,7 +189,7 @@ class BoardAuth:
     async def audit(self, person: BoardUser, permission: Permission, call_sid: str) -> None:
         """Keep that somebody did this in a call; before they are shown what they asked for."""
         log.info("%s: %s by %s", call_sid, permission, person.name)
-        await self.run(self._audit.note, call_sid, person.name, str(permission))
+        await self.run(self._audit.record, call_sid, person.name, str(permission))
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that blocks, such as a question to the store, in a thread of its own."""

@@ -152,7 +152,7 @@ class SignInPages:
             return self._render(request, _Refusal(503, "busy", name, 5_000))
         if found is None or not right:
             by = "" if found is None else found[0]
-            await self._auth.run(self._audit.sign_in, "refused", by, address)
+            await self._auth.run(self._audit.record_sign_in, "refused", by, address)
             return self._render(request, _Refusal(403, "wrong", name))
         await self._auth.run(self._attempts.forgive, counted, address)
         user = found[1].session_user(found[0], self._language(request))
@@ -169,7 +169,7 @@ class SignInPages:
             log.warning("the board: %s", error)
             return PlainTextResponse(STILL_IN, 503)
         address = self._auth.origin.client_address(request)
-        await self._auth.run(self._audit.sign_in, what, person.name, address)
+        await self._auth.run(self._audit.record_sign_in, what, person.name, address)
         return response
 
     async def go_to_provider(self, request: Request) -> Response:
@@ -209,7 +209,7 @@ class SignInPages:
                 raise SignInRefused("name_taken")
         except SignInRefused as error:
             log.warning("%s", error)
-            await self._auth.run(self._audit.sign_in, "refused", error.by, address)
+            await self._auth.run(self._audit.record_sign_in, "refused", error.by, address)
             return self._render(request, _Refusal(403, error.word))
         await self._auth.run(self._attempts.forgive, state, address)
         return await self._let_in(request, user, there)
@@ -218,7 +218,7 @@ class SignInPages:
         response = RedirectResponse(safe_next_page(there), 303)
         await self._auth.begin_session(request, response, user)
         address = self._auth.origin.client_address(request)
-        await self._auth.run(self._audit.sign_in, "signed_in", user.person.name, address)
+        await self._auth.run(self._audit.record_sign_in, "signed_in", user.person.name, address)
         return response
 
     async def _matches(self, password: str, found: tuple[str, User] | None) -> bool | None:

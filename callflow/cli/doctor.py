@@ -58,8 +58,10 @@ def _examine_node(node: str, as_json: bool) -> None:
 
     url = deployment.need()
     settings = bootstrap.settings()
-    well, told = check_node(node, url, settings.broker_url or url, settings.broker_service)
-    terminal.print_line(json.dumps({"ok": well, "node": node, "told": told}) if as_json else told)
+    well, sentence = check_node(node, url, settings.broker_url or url, settings.broker_service)
+    terminal.print_line(
+        json.dumps({"ok": well, "node": node, "told": sentence}) if as_json else sentence
+    )
     if not well:
         raise typer.Exit(1)
 

@@ -74,11 +74,11 @@ class StillThere(CallflowError):
     def __init__(self, call_sids: Sequence[str], until_ms: int, reason: str) -> None:
         self.call_sids = tuple(call_sids)
         self.until_ms = until_ms
-        told = ", ".join(call_sids[:NAMED])
+        shown = ", ".join(call_sids[:NAMED])
         more = f" and {len(call_sids) - NAMED} more" if len(call_sids) > NAMED else ""
         super().__init__(
             f"the lasting record is erased, and what was said may still be read in the working "
-            f"keys of {told}{more} until {terminal.clock(until_ms)}: {reason}. Once it can be "
+            f"keys of {shown}{more} until {terminal.clock(until_ms)}: {reason}. Once it can be "
             "reached name these calls again; an archiver that reaches it does so itself"
         )
 
@@ -157,8 +157,8 @@ def show(
         terminal.print_line(json.dumps(found.as_dict(), ensure_ascii=False))
     elif found.erasure is not None:
         at = terminal.clock(int(found.erasure["at"]))
-        told = f"{call_sid} was erased {at} by {found.erasure['by']}: {found.erasure['why']}"
-        terminal.print_page(terminal.text(told))
+        shown = f"{call_sid} was erased {at} by {found.erasure['by']}: {found.erasure['why']}"
+        terminal.print_page(terminal.text(shown))
     else:
         record = CallRecord.model_validate(found.as_dict()["record"])
         terminal.print_page(
@@ -222,7 +222,7 @@ def _head(text: str) -> tuple[int, str]:
 def _verdict_as_json(verdict: ChainVerdict) -> None:
     from dataclasses import asdict
 
-    told = {
+    shown = {
         "ok": verdict.holds,
         "faults": [{**asdict(one), "sentence": one.sentence} for one in verdict.faults],
         "rows": verdict.rows,
@@ -232,7 +232,7 @@ def _verdict_as_json(verdict: ChainVerdict) -> None:
         "unsealed": verdict.unsealed,
         "head": f"{verdict.head.position}:{verdict.head.hash}",
     }
-    terminal.print_line(json.dumps(told))
+    terminal.print_line(json.dumps(shown))
 
 
 def _print_verdict(verdict: ChainVerdict) -> None:
@@ -244,7 +244,7 @@ def _print_verdict(verdict: ChainVerdict) -> None:
         if verdict.holds:
             rows = f"row{'s 1–' if verdict.unsealed > 1 else ' '}{verdict.unsealed}"
             key = f"{rows} have no code: not sealed, from before CALLFLOW_RECORDS_KEY was set"
-    told = (
+    shown = (
         "the chain holds" if verdict.holds else "the chain was changed",
         terminal.counted(verdict.rows, "row"),
         terminal.counted(verdict.entries, "entry", "entries"),
@@ -252,7 +252,7 @@ def _print_verdict(verdict: ChainVerdict) -> None:
         key,
         f"head {verdict.head.position}:{verdict.head.hash}",
     )
-    terminal.print_page(terminal.text(terminal.sentence(told)))
+    terminal.print_page(terminal.text(terminal.sentence(shown)))
 
 
 def _filled(text: str) -> str:
@@ -288,9 +288,9 @@ def erase(
     chosen = _choose(records, call_sids or (), number, older_than)
     done = records.erase(chosen, by=by, why=why)
     gone, left = _forget_working_keys(records, call_sids or (), done.calls)
-    told = {"erased": list(done.calls), "entries": done.entries, "working_keys_of": gone}
+    shown = {"erased": list(done.calls), "entries": done.entries, "working_keys_of": gone}
     if as_json:
-        terminal.print_line(json.dumps(told))
+        terminal.print_line(json.dumps(shown))
     else:
         terminal.print_note(f"{terminal.counted(len(done.calls), 'call')} erased")
     if left is not None:
@@ -420,9 +420,9 @@ def _lifts() -> Sites:
     if settings.sites is not None:
         return bootstrap.sites()
     if deployment.read_url(settings.data_dir) is not None:
-        told = read_phone(settings.data_dir).get("sites")
-        if isinstance(told, str):
-            return Sites.load(Path(told))
+        shown = read_phone(settings.data_dir).get("sites")
+        if isinstance(shown, str):
+            return Sites.load(Path(shown))
     raise SettingsError(
         "CALLFLOW_SITES",
         "not set here, and no local stack tells of its own: without its lifts nobody knows which "

@@ -89,8 +89,8 @@ def run_checks(
             raise
         except Exception as error:
             # Its name alone: what it says may show what people said.
-            told = f"cannot be judged: {type(error).__name__}"
-            yield Check(check.name, Severity.UNKNOWN, told, "tell the developers of callflow")
+            sentence = f"cannot be judged: {type(error).__name__}"
+            yield Check(check.name, Severity.UNKNOWN, sentence, "tell the developers of callflow")
 
 
 def join_findings(name: str, well: str, found: Iterable[Check]) -> Check:

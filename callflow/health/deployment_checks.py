@@ -93,8 +93,10 @@ class DeploymentChecks:
         if writable:
             yield from self.run_for_calls()
         else:
-            told = "not judged: workers cannot say how they are while the server takes no writes"
-            yield Check("workers", Severity.UNKNOWN, told, "see to the server first")
+            sentence = (
+                "not judged: workers cannot say how they are while the server takes no writes"
+            )
+            yield Check("workers", Severity.UNKNOWN, sentence, "see to the server first")
         yield from run_checks(RECORD_CHECKS, kept)
 
     def run_for_calls(self) -> Iterator[Check]:
@@ -154,8 +156,8 @@ def _check_sweeps(calls: CallsAtWork) -> Iterator[Check]:
             return
     if understudy:
         cause, way_out = _why_missed(calls.workforce)
-        told = f"swept by an understudy of {understudy}: {cause}"
-        yield Check("watchdog", Severity.WARNING, told, way_out)
+        sentence = f"swept by an understudy of {understudy}: {cause}"
+        yield Check("watchdog", Severity.WARNING, sentence, way_out)
         return
     yield Check(
         "watchdog",
@@ -173,11 +175,11 @@ def _why_missed(workforce: Workforce) -> tuple[str, str]:
         return "no watchdog worker takes sweeps", WATCHDOG_WAY_OUT
     if workforce.waiting.get(WATCHDOG):
         return f"{idle} takes no sweeps although some wait", START_WATCHDOG
-    told = (
+    sentence = (
         f"{idle} waits for sweeps and no beat asks for them, or its clock is so far off that they "
         "have expired when they arrive"
     )
-    return told, START_BEAT
+    return sentence, START_BEAT
 
 
 def _check_owed(calls: CallsAtWork) -> Iterator[Check]:
@@ -185,33 +187,33 @@ def _check_owed(calls: CallsAtWork) -> Iterator[Check]:
     try:
         owed = deployment.oldest_owed(calls.sampled)
     except ValueError as error:
-        told = f"the record of a call that waits cannot be read: {type(error).__name__}"
-        yield Check("owed turns", Severity.FAILURE, told, "see `callflow calls ls`")
+        sentence = f"the record of a call that waits cannot be read: {type(error).__name__}"
+        yield Check("owed turns", Severity.FAILURE, sentence, "see `callflow calls ls`")
         return
     now_ms, counts = deployment.reader.now_ms(), deployment.reader.counts()
     oldest_ms = max((now_ms - at for at, _ in owed), default=0)
     unclaimed = (now_ms - at for at, record in owed if record.assigned_worker is None)
     unclaimed_ms = max(unclaimed, default=0)
-    told = (
+    sentence = (
         f"{counts['owed'] + counts['leased']} of {counts['active']} calls wait for a reply: "
         f"{counts['leased']} in work, {counts['owed']} unclaimed"
     )
     if owed:
-        told += f"; the longest waits {oldest_ms / 1000:.1f} s"
+        sentence += f"; the longest waits {oldest_ms / 1000:.1f} s"
     way_out = "look at `callflow calls watch`; add workers if they are all busy"
     # Past its deadline it was woken again.
     if free and unclaimed_ms > deployment.timing.owed_ms + UNTAKEN_MS:
-        told += (
+        sentence += (
             f"; {free} slots are free, and nobody takes what has been unclaimed for "
             f"{unclaimed_ms / 1000:.1f} s"
         )
         way_out = "restart the workers that do not take it; see `callflow calls watch`"
     elif not free and oldest_ms > deployment.timing.turn_ms:
-        told += "; no slot is free, and no turn may take so long"
+        sentence += "; no slot is free, and no turn may take so long"
     elif oldest_ms <= OWED_TOO_LONG_MS:
-        yield Check("owed turns", Severity.OK, told)
+        yield Check("owed turns", Severity.OK, sentence)
         return
-    yield Check("owed turns", Severity.FAILURE, told, way_out)
+    yield Check("owed turns", Severity.FAILURE, sentence, way_out)
 
 
 CALL_CHECKS: Final = (
@@ -245,8 +247,8 @@ class Broker(NamedTuple):
             client = self._client()
         except SettingsError as error:
             # kombu may know what we do not, so it need not be broken.
-            told = f"not looked at: {self.variable} {error.reason}"
-            yield Check("broker", Severity.UNKNOWN, told)
+            sentence = f"not looked at: {self.variable} {error.reason}"
+            yield Check("broker", Severity.UNKNOWN, sentence)
             return
         where = address(client)
         try:
@@ -272,21 +274,21 @@ def _lengths(client: Client, queues: Sequence[str] = QUEUES) -> dict[str, int]:
 
 
 def _check_queues(lengths: Mapping[str, int]) -> Iterator[Check]:
-    told = ", ".join(f"{queue} {lengths[queue]}" for queue in CALLS)
+    sentence = ", ".join(f"{queue} {lengths[queue]}" for queue in CALLS)
     if max(lengths[queue] for queue in CALLS) < LONG_QUEUE:
-        yield Check("queues", Severity.OK, f"messages waiting: {told}")
+        yield Check("queues", Severity.OK, f"messages waiting: {sentence}")
         return
     way_out = "add workers for that queue; nothing is lost, since the records say what is owed"
-    yield Check("queues", Severity.WARNING, f"messages pile up: {told}", way_out)
+    yield Check("queues", Severity.WARNING, f"messages pile up: {sentence}", way_out)
 
 
 def _check_waiting_sweeps(lengths: Mapping[str, int]) -> Iterator[Check]:
-    told = f"sweeps waiting in the queue {WATCHDOG}: {lengths[WATCHDOG]}"
+    sentence = f"sweeps waiting in the queue {WATCHDOG}: {lengths[WATCHDOG]}"
     if lengths[WATCHDOG] <= MANY_SWEEPS:
-        yield Check("sweeps", Severity.OK, told)
+        yield Check("sweeps", Severity.OK, sentence)
         return
-    told += "; no watchdog worker takes them"
-    yield Check("sweeps", Severity.WARNING, told, WATCHDOG_WAY_OUT)
+    sentence += "; no watchdog worker takes them"
+    yield Check("sweeps", Severity.WARNING, sentence, WATCHDOG_WAY_OUT)
 
 
 QUEUE_CHECKS: Final = (

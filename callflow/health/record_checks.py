@@ -40,13 +40,13 @@ def _check_archive(kept: RecordKeeping) -> Iterator[Check]:
     waiting = ArchiveQueue(kept.scripts, kept.completed_ttl_ms).look(1)
     if kept.keeping is not None:
         late = waiting.oldest_ms > LATE_MS
-        told = f"{waiting.count} complete calls wait to be archived"
+        sentence = f"{waiting.count} complete calls wait to be archived"
         if waiting.count:
-            told += f", the first for {waiting.oldest_ms / 1000:.0f} s"
+            sentence += f", the first for {waiting.oldest_ms / 1000:.0f} s"
         way_out = "see the log of the watchdog worker: it tells why" if late else ""
         if late and waiting.calls:
             way_out += f"; the first is {waiting.calls[0]}"
-        yield Check("archive", Severity.FAILURE if late else Severity.OK, told, way_out)
+        yield Check("archive", Severity.FAILURE if late else Severity.OK, sentence, way_out)
     elif waiting.count:
         yield Check(
             "records",
@@ -72,10 +72,10 @@ def _check_records(kept: RecordKeeping) -> Iterator[Check]:
     try:
         records = RecordStore.open(kept.keeping.url, kept.keeping.key, longest_s=LONGEST_S)
         where, any_kept = records.database.where, records.database.holds_any()
-        told = f"they last in {where}"
+        sentence = f"they last in {where}"
         if not any_kept:
-            told = f"nothing is kept yet in {where}: no call has ended"
-        found = [Check("records", Severity.OK, told), _check_tests(kept, records)]
+            sentence = f"nothing is kept yet in {where}: no call has ended"
+        found = [Check("records", Severity.OK, sentence), _check_tests(kept, records)]
     except RecordsError as error:
         found = [Check("records", Severity.FAILURE, str(error))]
     yield from found
@@ -88,8 +88,8 @@ def _check_tests(kept: RecordKeeping, records: RecordStore) -> Check:
         return Check("test calls", Severity.UNKNOWN, str(error))
     overdue = [one.site for one in lifts if one.overdue]
     if not overdue:
-        told = f"each of {len(lifts)} lifts made one within {hours} h"
-        return Check("test calls", Severity.OK, told)
+        sentence = f"each of {len(lifts)} lifts made one within {hours} h"
+        return Check("test calls", Severity.OK, sentence)
     more = f" and {len(overdue) - MOST_NAMED} more" if len(overdue) > MOST_NAMED else ""
     return Check(
         "test calls",

@@ -110,8 +110,8 @@ def _check_answer(server: StoreServer) -> Iterator[Check]:
         began = time.monotonic()
         server.client.ping()
     took_ms = (time.monotonic() - began) * 1000
-    told = f"the calls are at {where}; it answers in {took_ms:.1f} ms"
-    yield Check("server", Severity.OK, told)
+    sentence = f"the calls are at {where}; it answers in {took_ms:.1f} ms"
+    yield Check("server", Severity.OK, sentence)
 
 
 def _check_each(
@@ -138,8 +138,8 @@ def check_version(version: str, valkey: str | None = None) -> Check:
 
 
 def _check_version(node: Client, _server: StoreServer) -> Check:
-    told = info(node, "server")
-    return check_version(str(told.get("redis_version", "")), told.get("valkey_version"))
+    server = info(node, "server")
+    return check_version(str(server.get("redis_version", "")), server.get("valkey_version"))
 
 
 def check_primary(node: Client, least: int) -> Check:
@@ -156,16 +156,16 @@ def check_primary(node: Client, least: int) -> Check:
             "point CALLFLOW_REDIS_URL at the primary or at the endpoint that follows it",
         )
     replicas = int(found.get("connected_slaves", 0))
-    told = f"a primary; replicas: {replicas}"
+    sentence = f"a primary; replicas: {replicas}"
     in_step = _in_step(node, found, least) if replicas >= least > 0 else replicas
     if in_step >= least:
-        return Check("primary", Severity.OK, told)
+        return Check("primary", Severity.OK, sentence)
     if in_step < replicas:
-        told += f", of which {in_step} keep in step (the others are frozen, or far behind)"
+        sentence += f", of which {in_step} keep in step (the others are frozen, or far behind)"
     return Check(
         "primary",
         Severity.FAILURE,
-        f"{told}, and CALLFLOW_MIN_REPLICAS is {least}: nothing is acknowledged, no reply is "
+        f"{sentence}, and CALLFLOW_MIN_REPLICAS is {least}: nothing is acknowledged, no reply is "
         "spoken, and callers are put through to a human",
         "see to the replicas, or lower CALLFLOW_MIN_REPLICAS",
     )
@@ -198,8 +198,8 @@ def check_writes(node: Client) -> Check:
     if not found:
         return Check("writes", Severity.OK, "nothing keeps the server from taking them")
     sentences, ways = zip(*found, strict=True)
-    told = "the server takes no writes, and callers are put through to a human"
-    return Check("writes", Severity.FAILURE, f"{told}: {'; '.join(sentences)}", "; ".join(ways))
+    sentence = "the server takes no writes, and callers are put through to a human"
+    return Check("writes", Severity.FAILURE, f"{sentence}: {'; '.join(sentences)}", "; ".join(ways))
 
 
 def _full(memory: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -207,8 +207,8 @@ def _full(memory: dict[str, Any]) -> Iterator[tuple[str, str]]:
     # What replicas and the append-only file still have to take is not counted by the server.
     used -= int(memory.get("mem_not_counted_for_evict", 0))
     if most and used >= most:
-        told = f"its memory is full ({used / 2**20:.0f} of {most / 2**20:.0f} MiB)"
-        yield told, "give it more (maxmemory), or end calls; restarting workers is no help"
+        sentence = f"its memory is full ({used / 2**20:.0f} of {most / 2**20:.0f} MiB)"
+        yield sentence, "give it more (maxmemory), or end calls; restarting workers is no help"
 
 
 def _disk(node: Client) -> Iterator[tuple[str, str]]:
@@ -230,8 +230,8 @@ def _alone(node: Client) -> Iterator[tuple[str, str]]:
         return
     known = _config(node, "min-replicas-to-write")[1]
     if int(good) < max(1, int(known or 0)):
-        told = f"{good} good replicas, and its min-replicas-to-write is {known or 'at least 1'}"
-        yield told, "see to the replicas, or lower that setting"
+        sentence = f"{good} good replicas, and its min-replicas-to-write is {known or 'at least 1'}"
+        yield sentence, "see to the replicas, or lower that setting"
 
 
 _EVICTION_WAY_OUT = f"set maxmemory-policy to {NO_EVICTION} (CONFIG SET, or its parameter group)"
@@ -248,8 +248,8 @@ def _check_eviction(node: Client, _server: StoreServer) -> Check:
             "the service does not tell its maxmemory-policy",
             f"see to it that it is {NO_EVICTION}",
         )
-    told = f"maxmemory-policy is {policy}: a full server drops live calls"
-    return Check("eviction", Severity.FAILURE, told, _EVICTION_WAY_OUT)
+    sentence = f"maxmemory-policy is {policy}: a full server drops live calls"
+    return Check("eviction", Severity.FAILURE, sentence, _EVICTION_WAY_OUT)
 
 
 def _check_persistence(node: Client, _server: StoreServer) -> Check:
@@ -279,11 +279,11 @@ def _check_clock(node: Client, _server: StoreServer) -> Check:
     with translated(address(node)):
         seconds, micros = node.time()
     ahead_s = seconds + micros / 1e6 - (before + time.time()) / 2
-    told = f"the server's clock and this machine's differ by {abs(ahead_s):.2f} s"
+    sentence = f"the server's clock and this machine's differ by {abs(ahead_s):.2f} s"
     if abs(ahead_s) <= CLOCK_TOLERANCE_S:
-        return Check("clock", Severity.OK, told)
-    told += ": calls are timed by the server's alone, but logs cannot be compared"
-    return Check("clock", Severity.WARNING, told, "synchronise both with NTP")
+        return Check("clock", Severity.OK, sentence)
+    sentence += ": calls are timed by the server's alone, but logs cannot be compared"
+    return Check("clock", Severity.WARNING, sentence, "synchronise both with NTP")
 
 
 SERVER_CHECKS: Final = (

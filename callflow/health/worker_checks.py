@@ -88,13 +88,13 @@ def _find_nobody(workforce: Workforce) -> Iterator[Check]:
         return
     starting = [one.node for one in workforce.speaking if one.phase is Phase.STARTING]
     if starting:
-        told = f"none takes calls yet; starting: {', '.join(starting)}"
-        yield Check("workers", Severity.WARNING, told, "wait until it is connected")
+        sentence = f"none takes calls yet; starting: {', '.join(starting)}"
+        yield Check("workers", Severity.WARNING, sentence, "wait until it is connected")
         return
     known = workforce.present or workforce.working
-    told = f"{'none takes calls' if known else 'none is present'}: no caller gets a reply"
+    sentence = f"{'none takes calls' if known else 'none is present'}: no caller gets a reply"
     start = f"celery -A callflow worker -Q {','.join(workforce.call_queues)}"
-    yield Check("workers", Severity.FAILURE, told, f"start some: {start} (or `callflow up`)")
+    yield Check("workers", Severity.FAILURE, sentence, f"start some: {start} (or `callflow up`)")
 
 
 def _find_silent_parents(workforce: Workforce) -> Iterator[Check]:
@@ -108,75 +108,75 @@ def _find_silent_parents(workforce: Workforce) -> Iterator[Check]:
 
 def _silent(node: str, silent: str, processes: int) -> Check:
     if processes:
-        told = (
+        sentence = (
             f"{node} has said nothing for {silent} although {processes} of its processes live: its "
             "parent process is frozen or wedged, or cannot reach its broker"
         )
-        return Check("parents", Severity.FAILURE, told, RESTART, node)
-    told = (
+        return Check("parents", Severity.FAILURE, sentence, RESTART, node)
+    sentence = (
         f"{node} fell silent {silent} ago without a good-bye: it was killed, or its parent process "
         "is frozen and its children are dead"
     )
     way_out = "see that it was replaced; a frozen one has to be killed"
-    return Check("parents", Severity.WARNING, told, way_out, node)
+    return Check("parents", Severity.WARNING, sentence, way_out, node)
 
 
 def _find_dead_pools(workforce: Workforce) -> Iterator[Check]:
     for one in workforce.working:
         if one.children == 0 and one.short_ms > NO_CHILD_MS:
-            told = (
+            sentence = (
                 f"{one.node} has had no child ready for {_seconds(one.short_ms)}: it takes calls "
                 f"and answers none ({one.lost} lost in the last minute)"
             )
             way_out = "read its log: its children die, or need more than the 4 s that Celery gives"
-            yield Check("children", Severity.FAILURE, told, f"{way_out} them", one.node)
+            yield Check("children", Severity.FAILURE, sentence, f"{way_out} them", one.node)
 
 
 def _find_weak_pools(workforce: Workforce) -> Iterator[Check]:
     for one in workforce.working:
         if 0 < one.children < one.slots and one.short_ms > FEWER_CHILDREN_MS:
-            told = (
+            sentence = (
                 f"{one.node} has had only {one.children} of {one.slots} children ready for "
                 f"{_seconds(one.short_ms)}"
             )
             way_out = "read its log: they die, or need more than the 4 s that Celery gives them"
         elif one.lost > LOST_PER_SLOT * one.slots:
-            told = f"{one.node} has lost {one.lost} children in a minute"
+            sentence = f"{one.node} has lost {one.lost} children in a minute"
             way_out = (
                 "read its log and that of the kernel: who kills them, and has it memory enough?"
             )
         else:
             continue
-        yield Check("children", Severity.WARNING, told, way_out, one.node)
+        yield Check("children", Severity.WARNING, sentence, way_out, one.node)
 
 
 def _find_stuck_turns(workforce: Workforce) -> Iterator[Check]:
     for one in workforce.working:
         if one.oldest_ms > 2 * one.turn_ms + UNTAKEN_MS:
-            told = (
+            sentence = (
                 f"{one.node} has had a message in work for {_seconds(one.oldest_ms)}, and no turn "
                 f"may take longer than {_seconds(one.turn_ms)}: a process or thread of its pool "
                 "hangs"
             )
-            yield Check("stuck turns", Severity.FAILURE, told, RESTART, one.node)
+            yield Check("stuck turns", Severity.FAILURE, sentence, RESTART, one.node)
 
 
 def _find_idle_consumers(workforce: Workforce) -> Iterator[Check]:
     for one in workforce.working:
         if not one.queues:
-            told = f"{one.node} consumes no queue"
-            yield Check("consumers", Severity.FAILURE, told, RESTART, one.node)
+            sentence = f"{one.node} consumes no queue"
+            yield Check("consumers", Severity.FAILURE, sentence, RESTART, one.node)
         for queue in one.queues:
             waiting = workforce.waiting.get(queue, 0)
             if waiting and one.free and one.idle_ms > UNTAKEN_MS:
                 calls = queue in workforce.call_queues
-                told = (
+                sentence = (
                     f"{one.node} has taken nothing for {_seconds(one.idle_ms)} although messages "
                     f"wait in {queue} ({waiting}) and slots are free ({one.free} of {one.slots})"
                 )
                 # Without a watchdog worker others sweep in its stead.
                 severity = Severity.FAILURE if calls else Severity.WARNING
-                yield Check("consumers", severity, told, RESTART, one.node)
+                yield Check("consumers", severity, sentence, RESTART, one.node)
 
 
 def _find_unserved_queues(workforce: Workforce) -> Iterator[Check]:
@@ -184,16 +184,18 @@ def _find_unserved_queues(workforce: Workforce) -> Iterator[Check]:
     for queue in workforce.call_queues:
         if workforce.serving and queue not in served:
             way_out = f"name it behind -Q of some workers: -Q {','.join(workforce.call_queues)}"
-            told = f"nobody consumes the queue {queue}"
-            yield Check("consumers", Severity.FAILURE, told, way_out, queue)
+            sentence = f"nobody consumes the queue {queue}"
+            yield Check("consumers", Severity.FAILURE, sentence, way_out, queue)
 
 
 def _find_overload(workforce: Workforce) -> Iterator[Check]:
     wanted = workforce.in_work + workforce.unclaimed
     if workforce.serving and workforce.unclaimed and wanted > workforce.slots:
-        told = f"{wanted} calls wait for a reply at once, and workers have {workforce.slots} slots"
+        sentence = (
+            f"{wanted} calls wait for a reply at once, and workers have {workforce.slots} slots"
+        )
         way_out = "add workers; until then the gravest and oldest calls are answered first"
-        yield Check("capacity", Severity.WARNING, told, way_out)
+        yield Check("capacity", Severity.WARNING, sentence, way_out)
 
 
 def _find_mixed_versions(workforce: Workforce) -> Iterator[Check]:
@@ -201,8 +203,8 @@ def _find_mixed_versions(workforce: Workforce) -> Iterator[Check]:
     youngest_ms = min((one.up_ms for one in workforce.working), default=0)
     if len(running) > 1 and youngest_ms > DEPLOY_MS:
         each = "; ".join(f"{version}: {', '.join(who)}" for version, who in running.items())
-        told = f"workers are of different versions ({each})"
-        yield Check("versions", Severity.WARNING, told, "finish the deploy, or take it back")
+        sentence = f"workers are of different versions ({each})"
+        yield Check("versions", Severity.WARNING, sentence, "finish the deploy, or take it back")
 
 
 def _by_version(workforce: Workforce) -> dict[str, list[str]]:

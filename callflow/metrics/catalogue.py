@@ -50,7 +50,7 @@ class Metric:
 
     name: str
     kind: Kind
-    told: str
+    help: str
     label: str | None = None
     known: tuple[str, ...] = ()
     buckets_s: tuple[float, ...] = ()

@@ -186,7 +186,7 @@ class MetricsCollector(Collector):
             family = families.get(name)
             if family is None:
                 labels = () if one.label is None else (one.label,)
-                family = families[name] = GaugeMetricFamily(one.exported, one.told, labels=labels)
+                family = families[name] = GaugeMetricFamily(one.exported, one.help, labels=labels)
             family.add_metric([value] if one.label else [], number)
         yield from families.values()
 
@@ -194,7 +194,7 @@ class MetricsCollector(Collector):
         """Their names, so that the registry refuses another metric of the same."""
         for one in METRICS:
             if one.kind is Kind.GAUGE:
-                yield GaugeMetricFamily(one.exported, one.told)
+                yield GaugeMetricFamily(one.exported, one.help)
 
     def gauges(self) -> Gauges:
         """How things stand, by name and label; what is not known (any more) is left out."""

@@ -68,18 +68,18 @@ class Counters:
         self._values: dict[str, set[str]] = {}
         self._by_minute = by_minute
         self._minutes: dict[int, Minute] = {}
-        self._told = 0
+        self._closed = 0
         """The last minute that was given out, or is not whole; 0 before it has begun."""
         self._first = 0
         for one in METRICS:
             labels = () if one.label is None else (one.label,)
             if one.kind is Kind.COUNTER:
                 self._counters[one.name] = Counter(
-                    one.exported, one.told, labels, registry=registry
+                    one.exported, one.help, labels, registry=registry
                 )
             elif one.kind is Kind.TIMES:
                 self._histograms[one.name] = Histogram(
-                    one.exported, one.told, labels, registry=registry, buckets=one.buckets_s
+                    one.exported, one.help, labels, registry=registry, buckets=one.buckets_s
                 )
             self._values[one.name] = set(one.known)
             built = self._counters.get(one.name) or self._histograms.get(one.name)
@@ -91,8 +91,8 @@ class Counters:
         """From now on this process knows all that happens; the minute that now runs is not whole.
         Twice, the first stands."""
         if not self._first:
-            self._told = now_ms // MINUTE_MS
-            self._first = self._told + 1
+            self._closed = now_ms // MINUTE_MS
+            self._first = self._closed + 1
 
     def count(self, name: str, at_ms: int, label: str | None = None, by: float = 1) -> None:
         """Something has happened at `at_ms` of the store's clock, `by` times."""
@@ -116,10 +116,10 @@ class Counters:
         """The whole minutes that are over, the oldest first, empty ones included; each is given out
         once. None before `begin`."""
         last = (now_ms - GRACE_MS) // MINUTE_MS - 1
-        if not self._first or last <= self._told:
+        if not self._first or last <= self._closed:
             return []
-        numbers = range(max(self._told + 1, last + 1 - KEPT_MINUTES), last + 1)
-        self._told = last
+        numbers = range(max(self._closed + 1, last + 1 - KEPT_MINUTES), last + 1)
+        self._closed = last
         taken = [self._minutes.get(number) or Minute(number) for number in numbers]
         self._minutes = {n: one for n, one in self._minutes.items() if n > last}
         return taken
@@ -129,7 +129,7 @@ class Counters:
         if number < self._first:
             return Minute(number)  # Told by others, or by nobody.
         # What is learnt of late, after the store was away, belongs to the next one that is told.
-        number = max(number, self._told + 1)
+        number = max(number, self._closed + 1)
         found = self._minutes.get(number)
         if found is None:
             found = self._minutes[number] = Minute(number)

@@ -197,8 +197,8 @@ class RecordStore:
         blank: dict[str, Any] = dict.fromkeys(HEADER)
         connection.execute(update(LINKS).where(LINKS.c.position.in_(positions)).values(**blank))
         now = self._clock_ms()
-        told = canonical({"positions": positions, "by": by, "why": why, "at": now})
-        draft = NewRow(ERASURE, call_sid, "", [RecordEntry(ERASED, told)])
+        body = canonical({"positions": positions, "by": by, "why": why, "at": now})
+        draft = NewRow(ERASURE, call_sid, "", [RecordEntry(ERASED, body)])
         return append(connection, head, draft, now, self.key), gone
 
     def older_than(self, ended_before_ms: int, most: int = 1_000) -> list[str]:
@@ -286,14 +286,14 @@ def _demand_seal(connection: Connection, head: ChainHead, key: bytes | None) -> 
     if head.mac is None:
         coded = select(exists().where(LINKS.c.mac.is_not(None)))
         if expected is not None and connection.execute(coded).scalar_one():
-            told = "its end has no keyed code, and rows before it have one"
-            raise SealBroken(where, head.position, told)
+            found = "its end has no keyed code, and rows before it have one"
+            raise SealBroken(where, head.position, found)
     elif expected is None:
-        told = "its end has a keyed code, and CALLFLOW_RECORDS_KEY is not set here"
-        raise SealBroken(where, head.position, told)
+        found = "its end has a keyed code, and CALLFLOW_RECORDS_KEY is not set here"
+        raise SealBroken(where, head.position, found)
     elif not same(expected, head.mac):
-        told = "the keyed code of its end is not of CALLFLOW_RECORDS_KEY"
-        raise SealBroken(where, head.position, told)
+        found = "the keyed code of its end is not of CALLFLOW_RECORDS_KEY"
+        raise SealBroken(where, head.position, found)
 
 
 def _chained(before: str, entries: Iterable[RecordEntry]) -> Iterable[dict[str, Any]]:

@@ -211,7 +211,7 @@ def _whole(connection: Connection, row: RecordRow) -> FullRecord:
         views=tuple(bodies.get(VIEW, ())),
         versions=bodies.get(VERSIONS, [{}])[0],
         timings=bodies.get(TIMINGS, [{}])[-1],
-        erasure=_told(bodies) if erasures else None,
+        erasure=_erasure(bodies) if erasures else None,
     )
 
 
@@ -223,5 +223,5 @@ def _in_order(said: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...
     return tuple(sorted(known.values(), key=lambda one: int(one["at"])))
 
 
-def _told(bodies: Mapping[str, list[Any]]) -> Mapping[str, Any]:
+def _erasure(bodies: Mapping[str, list[Any]]) -> Mapping[str, Any]:
     return {name: bodies[ERASED][0][name] for name in ("by", "why", "at")}

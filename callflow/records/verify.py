@@ -109,8 +109,8 @@ class _Walk:
         row = plain(LINKS, row)
         position, sid = row["position"], row["call_sid"]
         if position != self.position + 1:
-            told = f"rows {self.position + 1} to {position - 1} are missing"
-            self.faults.append(ChainFault(position, None, None, told))
+            what = f"rows {self.position + 1} to {position - 1} are missing"
+            self.faults.append(ChainFault(position, None, None, what))
         elif row["before"] != self.before:
             self._fault(row, None, "it does not name the hash of the row before it")
         if row["hash"] != row_hash(row):
@@ -127,8 +127,8 @@ class _Walk:
 
     def _unread(self, row: Mapping[str, Any], found: str) -> None:
         position = row["position"] if type(row["position"]) is int else self.position + 1
-        told = f"what it says of itself was changed: {found}"
-        self.faults.append(ChainFault(position, shown(row["call_sid"]), None, told))
+        what = f"what it says of itself was changed: {found}"
+        self.faults.append(ChainFault(position, shown(row["call_sid"]), None, what))
         # What comes behind it is judged by what is left of it.
         self.before = shown(row["hash"]) or ""
         self.position, self.last_mac = position, shown(row["mac"])
@@ -175,15 +175,15 @@ class _Walk:
         """The end of the chain is where it is said to be. Returns it."""
         found = "it is missing" if row is None else unreadable(HEAD, row)
         if row is None or found is not None:
-            told = f"what says where its end is was changed: {found}"
-            self.faults.append(ChainFault(self.position, None, None, told))
+            what = f"what says where its end is was changed: {found}"
+            self.faults.append(ChainFault(self.position, None, None, what))
             return ChainHead(0, "")
         head = ChainHead(row["position"], row["hash"], row["mac"])
         if (head.position, head.hash) != (self.position, self.before):
-            told = f"its end was at row {head.position}, and the last row is {self.position}"
+            what = f"its end was at row {head.position}, and the last row is {self.position}"
             if head.position == self.position:
-                told = "its end is not the hash of the last row"
-            self.faults.append(ChainFault(self.position, None, None, told))
+                what = "its end is not the hash of the last row"
+            self.faults.append(ChainFault(self.position, None, None, what))
         elif head.mac != self.last_mac:
             self.faults.append(
                 ChainFault(head.position, None, None, "the keyed code of its end differs")
@@ -204,9 +204,9 @@ def verify(records: RecordStore, *, known_head: tuple[int, str] | None = None) -
         with records.database.reading() as connection:
             end = _walked(connection, walk)
     except RecordsDamaged as error:
-        told = f"nothing behind it can be read: {error.found}"
-        walk.faults.append(ChainFault(walk.position, None, None, told))
-    walk.faults += [ChainFault(None, None, None, told) for told in _damage(records)]
+        what = f"nothing behind it can be read: {error.found}"
+        walk.faults.append(ChainFault(walk.position, None, None, what))
+    walk.faults += [ChainFault(None, None, None, what) for what in _damage(records)]
     if known is not None and walk.seen != known_hash:
         walk.faults.append(_cut_off(known))
     return ChainVerdict(
@@ -243,8 +243,8 @@ def _damage(records: RecordStore) -> list[str]:
 
 
 def _cut_off(position: int) -> ChainFault:
-    told = "the head that you know is not in it: rows were taken away or written anew"
-    return ChainFault(position, None, None, told)
+    what = "the head that you know is not in it: rows were taken away or written anew"
+    return ChainFault(position, None, None, what)
 
 
 def _erasures(connection: Connection) -> tuple[dict[int, str], list[ChainFault]]:
@@ -262,8 +262,8 @@ def _erasures(connection: Connection) -> tuple[dict[int, str], list[ChainFault]]
         try:
             found |= dict.fromkeys([int(one) for one in json.loads(body)["positions"]], call_sid)
         except (ValueError, KeyError, TypeError, OverflowError):
-            told = "the erasure cannot be read"
-            faults.append(ChainFault(_counted(position), shown(call_sid), 1, told))
+            what = "the erasure cannot be read"
+            faults.append(ChainFault(_counted(position), shown(call_sid), 1, what))
     return found, faults
 
 
@@ -340,8 +340,8 @@ def damage(connection: Connection) -> list[str]:
     a server, which looks after its own."""
     if connection.dialect.name != "sqlite":
         return []
-    told = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_TOLD})").scalars().all()
-    return [str(one) for one in told if one != "ok"]
+    lines = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_TOLD})").scalars().all()
+    return [str(one) for one in lines if one != "ok"]
 
 
 def shown(value: object) -> str | None:

@@ -99,8 +99,8 @@ class ArchiveQueue:
             invoke("list_unarchived", shard.by_name, most=most, now_ms=now_ms)
             for shard in ALL_SHARDS
         ]
-        told = self._scripts.run_on_all_shards(asked)
-        found = [one.facts for one in told if isinstance(one, ScriptReply)]
+        answers = self._scripts.run_on_all_shards(asked)
+        found = [one.facts for one in answers if isinstance(one, ScriptReply)]
         now = int(found[0]["now"])
         ends = sorted(
             (int(float(at)), sid)
@@ -113,7 +113,7 @@ class ArchiveQueue:
             again=tuple(sid for one in found for sid in one["again"]),
             count=sum(one["count"] for one in found),
             oldest_ms=max(0, now - ends[0][0]) if ends else 0,
-            failure=next((one for one in told if isinstance(one, StoreError)), None),
+            failure=next((one for one in answers if isinstance(one, StoreError)), None),
         )
 
     def read(self, call_sids: Sequence[str]) -> list[StoredCall]:
@@ -127,10 +127,12 @@ class ArchiveQueue:
                 pipe.lrange(keys.thread, 0, -1)
                 pipe.xrange(keys.journal)
                 pipe.xrange(keys.audit)
-            told = iter(pipe.execute())
+            answers = iter(pipe.execute())
         return [
             StoredCall(call_sid, fields, tuple(thread), tuple(lines), tuple(views))
-            for call_sid, fields, thread, lines, views in zip(call_sids, *[told] * 4, strict=True)
+            for call_sid, fields, thread, lines, views in zip(
+                call_sids, *[answers] * 4, strict=True
+            )
             if fields.get("outcome", "null") != "null"
         ]
 

@@ -45,7 +45,7 @@ class Audit:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
 
-    def note(self, call_sid: str, by: str, deed: str, *, now_ms: int | None = None) -> None:
+    def record(self, call_sid: str, by: str, deed: str, *, now_ms: int | None = None) -> None:
         """Somebody does `deed` (`read`) in a call. The same again within a minute is one line.
 
         Raises InvalidCallSid.
@@ -64,7 +64,9 @@ class Audit:
             )
         )
 
-    def sign_in(self, what: Passage, by: str, address: str, *, now_ms: int | None = None) -> None:
+    def record_sign_in(
+        self, what: Passage, by: str, address: str, *, now_ms: int | None = None
+    ) -> None:
         """Somebody came or went, from `address`. `by` is empty for a name that nobody has: what is
         typed there may be a password."""
         self._scripts.run(

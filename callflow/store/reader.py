@@ -236,8 +236,8 @@ class CallWatcher:
             )
             for number, shard in enumerate(ALL_SHARDS)
         ]
-        told = self._scripts.run_on_all_shards(asked)
-        seen = {n: one.facts for n, one in enumerate(told) if isinstance(one, ScriptReply)}
+        answers = self._scripts.run_on_all_shards(asked)
+        seen = {n: one.facts for n, one in enumerate(answers) if isinstance(one, ScriptReply)}
         unreadable = [
             sid for n, one in seen.items() for sid in self._take(n, one["calls"], one["changed"])
         ]
@@ -248,7 +248,7 @@ class CallWatcher:
             hidden=sum(one["hidden"] for one in seen.values()),
             blind=frozenset(range(SHARDS)) - seen.keys(),
             unreadable=(*unreadable, *sorted(self._unreadable_journals)),
-            failure=next((one for one in told if isinstance(one, StoreError)), None),
+            failure=next((one for one in answers if isinstance(one, StoreError)), None),
         )
 
     def journal_lines(self, after: Mapping[str, str]) -> dict[str, list[tuple[str, JournalEntry]]]:
@@ -261,14 +261,14 @@ class CallWatcher:
         with translated(self._scripts.where), self._client.pipeline(transaction=False) as pipe:
             for call_sid, line in after.items():
                 pipe.xrange(call_keys(call_sid).journal, f"({line}" if line else "-")
-            told = pipe.execute(raise_on_error=not isinstance(self._client, Cluster))
+            answers = pipe.execute(raise_on_error=not isinstance(self._client, Cluster))
             streams = {
                 call_sid: stream
-                for call_sid, stream in zip(after, told, strict=True)
+                for call_sid, stream in zip(after, answers, strict=True)
                 if not isinstance(stream, Exception)
             }
             if not streams:
-                raise told[0]
+                raise answers[0]
         return {
             call_sid: list(self._lines(call_sid, stream)) for call_sid, stream in streams.items()
         }

@@ -136,8 +136,8 @@ class Health:
             seen = await self._executor.background(self._see)
         except StoreError as error:
             self._doubtful = False
-            told = explain_refusal(error) or str(error)
-            return {"store": told, "reason": told}
+            reason = explain_refusal(error) or str(error)
+            return {"store": reason, "reason": reason}
         reasons = []
         if not seen.replicated:
             reasons.append(

@@ -224,7 +224,7 @@ def test_each_reading_of_a_call_is_kept_beside_it_without_a_word(
     lines = audit.of_call(SID)
     assert [(line.by, line.what) for line in lines] == [("ana", "read"), ("bo", "read")]
     assert SECRET_WORDS not in str(parts.client.xrange(call_keys(SID).audit))
-    audit.note(SID, "ana", "read", now_ms=lines[0].at + 60_001)
+    audit.record(SID, "ana", "read", now_ms=lines[0].at + 60_001)
     assert [line.by for line in audit.of_call(SID)] == ["ana", "bo", "ana"]
 
 

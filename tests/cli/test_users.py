@@ -108,9 +108,9 @@ def test_who_signed_in_and_who_read_a_call_is_listed(
 ) -> None:
     cli.set("CALLFLOW_REDIS_URL", redis_url)
     audit = Audit(Scripts(parts.client))
-    audit.sign_in("signed_in", "ana", "192.0.2.1")
-    audit.sign_in("refused", "", "192.0.2.2")
-    audit.note(SID, "ana", "read")
+    audit.record_sign_in("signed_in", "ana", "192.0.2.1")
+    audit.record_sign_in("refused", "", "192.0.2.2")
+    audit.record(SID, "ana", "read")
     signed = cli.run("users", "log", "--json").events
     assert [(one["what"], one["by"], one["address"]) for one in signed] == [
         ("signed_in", "ana", "192.0.2.1"),

@@ -93,7 +93,7 @@ def rules_of(language: str) -> list[str]:
 def test_names_carry_their_units_and_all_say_what_they_are() -> None:
     assert len({one.name for one in METRICS}) == len(METRICS)
     for one in METRICS:
-        assert one.told.endswith("."), one.name
+        assert one.help.endswith("."), one.name
         assert (one.kind is Kind.TIMES) <= one.name.endswith("_seconds"), one.name
         assert bool(one.buckets_s) == (one.kind is Kind.TIMES), one.name
         assert one.exported.endswith("_total") == (one.kind is Kind.COUNTER), one.name

@@ -42,7 +42,7 @@ def test_archiving_needs_no_more_than_deploy_acl_grants(
         one_call(archiving(client))
         archive = archive_into(client, RecordStore.open(url_in(tmp_path)))
         archive.round("test")
-        Audit(Scripts(client)).note(SID, "ana", "read")
+        Audit(Scripts(client)).record(SID, "ana", "read")
         soon = archive.queue.look().now_ms + TIMING.completed_ttl_ms // LOOKS + 1
         assert archive.add_later(archive.queue.look(now_ms=soon).again, []) == 1
         for key in call_keys(SID).own:

@@ -54,8 +54,8 @@ def a_day_at_the_door(client: Client) -> None:
     mine = [claim_once(scripts, "minute:7", 60_000, by=who) for who in ("a", "a", "b", "a")]
     assert mine == [True, True, False, True]
     audit = Audit(scripts)
-    audit.note(SID, "ana", "read")
-    audit.sign_in("signed_in", "ana", "192.0.2.1")
+    audit.record(SID, "ana", "read")
+    audit.record_sign_in("signed_in", "ana", "192.0.2.1")
     assert [(line.by, line.what) for line in audit.of_call(SID)] == [("ana", "read")]
     (line,) = audit.sign_ins()
     assert (line.what, line.by, line.address) == ("signed_in", "ana", "192.0.2.1")
@@ -86,8 +86,8 @@ def test_with_no_more_rights_than_are_granted() -> None:
                 SignInAttempts(scripts).begin("ana", "192.0.2.1")
                 SignInAttempts(scripts).forgive("ana", "192.0.2.1")
                 assert claim_once(scripts, "once:s", 60_000)
-                Audit(scripts).note(SID, "ana", "read")
-                Audit(scripts).sign_in("signed_in", "ana", "192.0.2.1")
+                Audit(scripts).record(SID, "ana", "read")
+                Audit(scripts).record_sign_in("signed_in", "ana", "192.0.2.1")
             with connect(url_of(server, "callflow-reader")) as client:
                 assert [line.by for line in Audit(Scripts(client)).of_call(SID)] == ["ana"]
                 assert [line.by for line in Audit(Scripts(client)).sign_ins()] == ["ana"]
