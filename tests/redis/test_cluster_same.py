@@ -18,7 +18,6 @@ from tests.store import (
     test_calls,
     test_handovers,
     test_replies,
-    test_sent,
     test_staff_actions,
 )
 
@@ -61,7 +60,6 @@ globals().update(
 )
 globals().update(_again(test_handovers))
 globals().update(_again(test_staff_actions))
-globals().update(_again(test_sent))
 globals().update(
     _again(
         test_replies,

@@ -1,5 +1,5 @@
 -- The agent lets go of a call for good: from here on a human has it, or is being rung for it.
--- KEYS  call thread journal leases owed rings
+-- KEYS  call journal leases owed rings
 -- ARGV  lease?        of the holder that asks
 --       event         for the journal
 --       reason

@@ -1,5 +1,8 @@
-"""What the search finds where a failover takes the newest writes with it, and the same in a real
-pair of servers."""
+"""What the search has found: each rule that was missing once, and the same on real servers.
+
+A failover takes the newest writes with it. A copy that the network still holds is handed over when
+its client has long gone on: the data of a closed connection is sent again for seconds. A sweep has
+looked at a call just before its end."""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ import pytest
 
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import Client, connect
+from callflow.store.keys import call_keys
 from callflow.store.result import Claimed, Lease, Result
+from tests.parts import Parts
 from tests.protocol import promises
 from tests.protocol.explorer import explore
-from tests.protocol.moves import Size
+from tests.protocol.moves import SAID_AGAIN, Size
 from tests.protocol.real import SID, RealCall
 from tests.protocol.report import story
 from tests.protocol.sizes import RULES
@@ -84,3 +89,59 @@ def test_a_worker_whose_claim_a_failover_took_can_write_nothing_more(
         assert call.store.commit(lost, 1, "Stay where you are.").result is Result.FENCED
         assert call.store.save_draft(given, 1, "Help") == Result.OK
         assert call.store.commit(given, 1, "Help is on its way.").result is Result.OK
+
+
+THREE_PIECES = Size(utterances=1, pieces=3, faults=1, poison=True)
+
+
+def test_a_late_copy_of_a_shorter_draft_makes_the_successor_say_a_piece_again() -> None:
+    found = explore(Protocol(replace(RULES, drafts_only_grow=False), THREE_PIECES))
+    example = found.counterexample
+    assert example is not None
+    print(story(example))
+    assert example.promise == SAID_AGAIN
+    drafts = [step.after.record.draft for step in example.steps if step.after.record.draft]
+    assert ("1a", "2a") in drafts
+    assert drafts[-2:] == [("1a",), ("1a", "2b")], "the second piece is worded anew"
+
+
+@pytest.mark.night
+@pytest.mark.timeout(600)
+def test_where_drafts_only_grow_no_late_copy_does_harm() -> None:
+    found = explore(Protocol(RULES, THREE_PIECES))
+    assert found.counterexample is None, story(found.counterexample)
+
+
+def test_a_late_copy_of_a_draft_takes_nothing_back(parts: Parts) -> None:
+    parts.store.open(SID)
+    parts.store.record_utterance(SID, 1, "Stuck between floors.")
+    claimed = parts.store.claim(SID, "w1@test/1-00", "claim-1")
+    assert isinstance(claimed, Claimed)
+    for text in ("Help", "Help is on", "Help"):
+        assert parts.store.save_draft(claimed.lease, 1, text) is Result.OK
+    draft = parts.record(SID).draft
+    assert draft is not None
+    assert draft.text == "Help is on"
+
+
+def test_a_sweep_that_looked_before_the_end_would_wake_a_complete_call() -> None:
+    protocol = Protocol(replace(RULES, rewake_knows_the_end=False), Size(utterances=1, faults=0))
+    example = explore(protocol).counterexample
+    assert example is not None
+    print(story(example))
+    assert example.promise == promises.FINAL
+    assert [step.move.what for step in example.steps] == ["is told", "hangs up"]
+
+
+def test_a_call_that_ended_with_a_turn_owed_is_woken_no_more(parts: Parts) -> None:
+    parts.store.open(SID)
+    parts.store.record_utterance(SID, 1, "Stuck between floors.", now_ms=1_000)
+    unclaimed = parts.leases.look(now_ms=100_000).unclaimed
+    assert unclaimed == (SID,)
+    assert parts.store.end(SID, "hung_up") is Result.OK
+    owed = call_keys(SID).shard.owed
+    try:
+        assert parts.leases.take_unclaimed(unclaimed, now_ms=100_000) == []
+        assert parts.client.zscore(owed, SID) is None
+    finally:
+        parts.client.delete(owed)
