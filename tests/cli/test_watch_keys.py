@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -179,8 +180,13 @@ def test_a_terminal_is_restored_whatever_ends_the_watching(
     status: int | None,
     terminal: Terminal,
     monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)]
+    if number == signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN:
+        # These tests are a background job; the command line sees to that itself.
+        request.addfinalizer(partial(signal.signal, number, signal.SIG_IGN))
+        signal.signal(number, signal.default_int_handler)
     how = KeyboardInterrupt if status is None else SystemExit
     with _stdin(terminal, monkeypatch):
         with read_keys():
