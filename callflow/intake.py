@@ -7,13 +7,13 @@ reads, so that losing everything else, the wake-up included, costs time and no w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 from callflow.call.limits import LIMIT
 from callflow.handover import hand_to_human
 from callflow.language.danger import dangers
 from callflow.messages import Wake, wake, wake_ring
-from callflow.store.calls import CallStore
+from callflow.store.calls import CallStore, Opening
 from callflow.store.result import Result, UtteranceStored
 
 
@@ -23,9 +23,11 @@ class Intake:
 
     store: CallStore
 
-    def open(self, call_sid: str, *, alert: str | None = None, **given: Any) -> Result:
+    def open(
+        self, call_sid: str, *, alert: str | None = None, **opening: Unpack[Opening]
+    ) -> Result:
         """A call was received: `CallStore.open`, and whoever is to be rung from the start is."""
-        result = self.store.open(call_sid, alert=alert, **given)
+        result = self.store.open(call_sid, alert=alert, **opening)
         if alert is not None and result is Result.OK:
             wake_ring(call_sid)
         return result

@@ -8,7 +8,7 @@ whether the transition happened is then unknown, and asking again is safe.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic import TypeAdapter
 
@@ -52,6 +52,16 @@ UNREPLICATED = "unreplicated"
 """Stands in the journal for what too few replicas had in time."""
 
 _CHUNKS = TypeAdapter(tuple[SopChunk, ...])
+
+
+class Opening(TypedDict, total=False):
+    """What is known of a call when it is opened: see `CallStore.open`."""
+
+    site: str | None
+    language: str
+    greeting: str
+    needs_human: str | None
+    facts: Mapping[str, Any] | None
 
 
 class CallStore:

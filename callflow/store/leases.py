@@ -1,4 +1,4 @@
-"""The watchdog's eyes: which leases are overdue, whose holder is gone, what nobody has claimed.
+"""Finds calls that waited too long: a beat is overdue, a holder gone, a turn owed, a line quiet.
 
 Presence: a process that runs turns keeps one subscription to a channel of its own name. The server
 drops it within milliseconds of the process's death, so one PUBSUB NUMSUB tells which of many names
@@ -29,6 +29,9 @@ from callflow.redis.scripts import Scripts
 from callflow.store.encoding import on_call, urgency_of
 from callflow.store.keys import ALL_SHARDS, EPOCH, SWEPT, call_keys, presence_channel
 from callflow.store.result import Result
+
+MOST_OF_A_SHARD = 1
+"""Of `StaleCalls`, at one look: so few that all of them are asked about before the next."""
 
 BATCH = 500
 """Calls of one kind that one sweep takes from one shard; the next sweep is a moment away."""
@@ -280,3 +283,31 @@ class Leases:
             lives.append(f"{server['run_id']}/{replication['master_replid']}")
             ages_s.append(int(server["uptime_in_seconds"]))
         return ",".join(sorted(lives)), 1000 * min(ages_s)
+
+
+class StaleCalls:
+    """Finds calls in which nothing is said any more: is somebody still there?
+
+    The end of a call is told to us once. A failover may take it although it was acknowledged, or
+    the carrier may never have reached us with it, and the record would stay open until it counts as
+    abandoned. So the carrier is asked, which alone knows. The calls that were given out are kept in
+    an index of their own, and a lost one is given out again. Several processes may look at once.
+    """
+
+    def __init__(self, scripts: Scripts, quiet_ms: int) -> None:
+        """`quiet_ms`: nothing said for so long, and not asked about for as long."""
+        self._scripts = scripts
+        self._quiet_ms = quiet_ms
+
+    def take(self, *, now_ms: int | None = None) -> list[str]:
+        """CallSids whose lines are to be asked for, each given to one look only, and again after
+        `quiet_ms`. What a node of a cluster that is gone does not tell is told later."""
+        quiet_ms, most = self._quiet_ms, MOST_OF_A_SHARD
+        looks = [
+            invoke("stale_calls", shard.by_name, quiet_ms=quiet_ms, most=most, now_ms=now_ms)
+            for shard in ALL_SHARDS
+        ]
+        found = self._scripts.run_on_all_shards(looks)
+        return [
+            sid for one in found if not isinstance(one, StoreError) for sid in one.facts["calls"]
+        ]

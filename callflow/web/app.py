@@ -44,10 +44,9 @@ from callflow.redis.scripts import Replicas, Scripts
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
 from callflow.store.calls import CallStore
-from callflow.store.leases import Leases
+from callflow.store.leases import Leases, StaleCalls
 from callflow.store.reader import CallReader, CallWatcher
 from callflow.store.replies import Replies
-from callflow.store.stale_calls import StaleCalls
 from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml

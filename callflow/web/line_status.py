@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from callflow.errors import StoreError
+from callflow.store.leases import StaleCalls
 from callflow.store.result import Result
-from callflow.store.stale_calls import StaleCalls
 from callflow.twilio.rest import Telephone, TelephoneError
 from callflow.twilio.twiml import Twiml
 from callflow.web.context import CallAccess, WebContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callflow.redis.scripts import Scripts
-from callflow.store.stale_calls import StaleCalls
+from callflow.store.leases import StaleCalls
 from tests.parts import SID, Parts
 
 QUIET_MS = 60_000
