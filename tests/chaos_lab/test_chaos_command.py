@@ -54,25 +54,17 @@ def test_an_unknown_strike_is_refused_with_those_that_are_known() -> None:
     assert "broker-freeze" in words_of(ran)
 
 
-@pytest.mark.parametrize("names", ["", ",", " , "])
-def test_a_run_without_strikes_is_refused(names: str) -> None:
-    ran = chaos("--strikes", names)
-
-    assert ran.exit_code == 2
-    assert "name one or more" in words_of(ran)
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
+def test_what_makes_no_run_is_refused() -> None:
+    for names in ("", ",", " , "):
+        ran = chaos("--strikes", names)
+        assert ran.exit_code == 2
+        assert "name one or more" in words_of(ran)
+    for args in (
         *(("--calls", "0"), ("--seconds", "0"), ("--every", "-1"), ("--min-replicas", "2")),
         *(("--seconds", "nan"), ("--seconds", "inf")),
         *(("--every", "nan"), ("--every", "inf"), ("--every", "0")),
-    ],
-    ids=" ".join,
-)
-def test_what_makes_no_run_is_refused(args: tuple[str, ...]) -> None:
-    assert chaos(*args).exit_code == 2
+    ):
+        assert chaos(*args).exit_code == 2, args
 
 
 @pytest.mark.parametrize(("evidence", "code"), [(KEPT, 0), (BROKEN, 1)], ids=["kept", "broken"])
@@ -152,10 +144,6 @@ def test_where_nobody_spoke_nothing_was_tried(
     assert json.loads(ran.stdout)["good"] is False
 
 
-def test_the_help_tells_that_a_run_lasts_longer_than_it_is_told_to() -> None:
-    assert "up to 40 s longer" in " ".join(chaos("--help").stdout.replace("│", " ").split())
-
-
 def test_where_nothing_was_struck_nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chaos_run, "run", lambda plan, watcher: run_of([clean_call()]))
 
@@ -207,20 +195,20 @@ def test_what_a_file_says_moves_no_cursor(as_json: bool, tmp_path: Path) -> None
     assert "owned" in ran.output
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["rm -rf /", "callflow chaos; rm -rf /", "callflow chaos --seed $(id)", "callflow up"],
-)
-def test_no_command_of_others_is_offered_out_of_a_file(command: str, tmp_path: Path) -> None:
+def test_no_command_of_others_is_offered_out_of_a_file(tmp_path: Path) -> None:
     told = run_of([clean_call()], strikes=[strike()])
     kept, report = tmp_path / "kept.json", tmp_path / "report.html"
-    kept.write_text(replace(told, conditions=replace(told.conditions, command=command)).to_json())
+    for command in (
+        *("rm -rf /", "callflow chaos; rm -rf /", "callflow chaos --seed $(id)", "callflow up"),
+    ):
+        conditions = replace(told.conditions, command=command)
+        kept.write_text(replace(told, conditions=conditions).to_json())
 
-    ran = chaos("--judge", str(kept), "--report", str(report))
+        ran = chaos("--judge", str(kept), "--report", str(report))
 
-    assert ran.exit_code == 0
-    assert command not in ran.output + report.read_text()
-    assert "again:" not in ran.output
+        assert ran.exit_code == 0
+        assert command not in ran.output + report.read_text()
+        assert "again:" not in ran.output
 
 
 def test_every_command_of_a_plan_is_offered_again() -> None:
@@ -233,7 +221,8 @@ def test_every_command_of_a_plan_is_offered_again() -> None:
         assert judge(told).replay == plan.command
 
 
-def test_the_help_tells_every_exit_code() -> None:
+def test_the_help_tells_every_exit_code_and_how_long_a_run_lasts() -> None:
     told = " ".join(chaos("--help").stdout.replace("│", " ").split())
     assert "2 where what was asked for was refused, such as a file that is no testimony" in told
     assert "nothing was tried (nobody spoke, or nothing was struck)" in told
+    assert "up to 40 s longer" in told

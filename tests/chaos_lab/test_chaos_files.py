@@ -3,6 +3,7 @@ is lost with them."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -47,20 +48,19 @@ def kept(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("no_run")
-@pytest.mark.parametrize("judged", [False, True], ids=["a run", "a judge"])
-@pytest.mark.parametrize("option", ["--report", "--testimony"])
-@pytest.mark.parametrize("where", ["", "nowhere/x", "kept.json/x", "x" * 300])
-def test_what_cannot_be_written_is_refused_before_anything_is_done(
-    option: str, where: str, judged: bool, kept: Path
-) -> None:
-    path = kept.parent / where
+def test_what_cannot_be_written_is_refused_before_anything_is_done(kept: Path) -> None:
+    ways = itertools.product(
+        ("--report", "--testimony"), ("", "nowhere/x", "kept.json/x", "x" * 300), (False, True)
+    )
+    for option, where, judged in ways:
+        path = kept.parent / where
 
-    ran = chaos(option, path, *(["--judge", kept] if judged else []))
+        ran = chaos(option, path, *(["--judge", kept] if judged else []))
 
-    assert ran.exit_code == 2, ran.output
-    assert squeezed(f"{path} cannot be written") in squeezed(ran.stderr)
-    assert squeezed("in a directory that exists and may be written") in squeezed(ran.stderr)
-    assert ran.stdout == ""
+        assert ran.exit_code == 2, ran.output
+        assert squeezed(f"{path} cannot be written") in squeezed(ran.stderr)
+        assert squeezed("in a directory that exists and may be written") in squeezed(ran.stderr)
+        assert ran.stdout == ""
 
 
 @pytest.mark.usefixtures("no_run")
@@ -160,18 +160,17 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_testimony_is_refused_in_one_sentence(name: str, kept: Path) -> None:
-    text, reason = DAMAGED[name]
-    kept.write_text(text)
+def test_a_damaged_testimony_is_refused_in_one_sentence(kept: Path) -> None:
+    for name, (text, reason) in DAMAGED.items():
+        kept.write_text(text)
 
-    ran = chaos("--judge", kept, "--json")
+        ran = chaos("--judge", kept, "--json")
 
-    assert ran.exit_code == 2
-    assert ran.stdout == ""
-    assert ran.stderr.startswith(f"callflow: {kept} is no testimony of callflow chaos: ")
-    assert reason in ran.stderr
-    assert len(ran.stderr.splitlines()) == 1
+        assert ran.exit_code == 2, name
+        assert ran.stdout == ""
+        assert ran.stderr.startswith(f"callflow: {kept} is no testimony of callflow chaos: ")
+        assert reason in ran.stderr
+        assert len(ran.stderr.splitlines()) == 1
 
 
 def test_bytes_that_are_no_text_are_no_testimony(kept: Path) -> None:
@@ -189,19 +188,13 @@ def test_any_whole_number_is_a_seed(kept: Path) -> None:
     assert chaos("--judge", kept).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
+def test_what_is_said_of_a_run_is_refused_where_nothing_is_run(kept: Path) -> None:
+    """Even where it is what would be done anyway."""
+    for option, value in (
         *(("--seed", 1), ("--seconds", 60), ("--calls", 30), ("--strikes", "all")),
         *(("--every", 1.5), ("--min-replicas", 0), ("--logs", "logs")),
-    ],
-    ids=lambda args: args[0],
-)
-def test_what_is_said_of_a_run_is_refused_where_nothing_is_run(
-    args: tuple[object, ...], kept: Path
-) -> None:
-    """Even where it is what would be done anyway."""
-    ran = chaos("--judge", kept, *args)
+    ):
+        ran = chaos("--judge", kept, option, value)
 
-    assert ran.exit_code == 2
-    assert squeezed(f"leave out {args[0]}") in squeezed(ran.stderr)
+        assert ran.exit_code == 2
+        assert squeezed(f"leave out {option}") in squeezed(ran.stderr)

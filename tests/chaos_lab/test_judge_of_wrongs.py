@@ -214,19 +214,18 @@ def _wrongs() -> dict[str, tuple[FaultKind, Callable[[Shape, Talk], None]]]:
 WRONGS = _wrongs()
 
 
-@pytest.mark.parametrize("wrong", WRONGS)
 @settings(max_examples=30)
 @given(shape=SHAPES)
-def test_one_wrong_is_found_and_nothing_else(wrong: str, shape: Shape) -> None:
-    kind, do = WRONGS[wrong]
-    talk = shape.talk()
-    assert judge(run_of([talk])).faults == ()
-    do(shape, talk)
-    verdict = judge(run_of([talk]))
-    assert {fault.kind for fault in verdict.faults} == {kind}
-    assert verdict.broken == (PROMISE[kind],)
-    assert verdict.harmed == (talk.report.call_sid,)
-    assert verdict.promises[PROMISE[kind]].failed == len(verdict.faults)
+def test_one_wrong_is_found_and_nothing_else(shape: Shape) -> None:
+    for wrong, (kind, do) in WRONGS.items():
+        talk = shape.talk()
+        assert judge(run_of([talk])).faults == ()
+        do(shape, talk)
+        verdict = judge(run_of([talk]))
+        assert {fault.kind for fault in verdict.faults} == {kind}, wrong
+        assert verdict.broken == (PROMISE[kind],), wrong
+        assert verdict.harmed == (talk.report.call_sid,), wrong
+        assert verdict.promises[PROMISE[kind]].failed == len(verdict.faults), wrong
 
 
 @settings(max_examples=30)

@@ -68,26 +68,26 @@ def test_what_twilios_own_generator_writes_is_understood() -> None:
     assert hangup == Hangup()
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("<Response><Say>a</Response>", "not XML"),
-        ("<Answer/>", "root"),
-        ("<Response><Sing/></Response>", "<Sing> is no verb"),
-        ("<Response><Gather timeOut='3'/></Response>", "no attribute 'timeOut'"),
-        ("<Response><Gather><Hangup/></Gather></Response>", "nothing but <Say>"),
-        ("<Response><Gather timeout='soon'/></Response>", "no number of seconds"),
-        ("<Response><Gather speechTimeout='0'/></Response>", "neither seconds nor auto"),
-        ("<Response><Gather speechModel='x' speechTimeout='auto'/></Response>", "speechModel"),
-        ("<Response><Redirect method='GET'>/a</Redirect></Response>", "only POST"),
-        (f"<Response><Say>{'a' * 4097}</Say></Response>", "4097 characters"),
-        (f"<Response><Say>{'a' * 64_000}</Say></Response>", "bytes"),
-        ("<Response><Connect/></Response>", "needs one <ConversationRelay>"),
-    ],
-)
-def test_what_twilio_would_not_carry_out_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(TwimlRefused, match=reason):
-        parse(text, None)
+REFUSED = [
+    ("<Response><Say>a</Response>", "not XML"),
+    ("<Answer/>", "root"),
+    ("<Response><Sing/></Response>", "<Sing> is no verb"),
+    ("<Response><Gather timeOut='3'/></Response>", "no attribute 'timeOut'"),
+    ("<Response><Gather><Hangup/></Gather></Response>", "nothing but <Say>"),
+    ("<Response><Gather timeout='soon'/></Response>", "no number of seconds"),
+    ("<Response><Gather speechTimeout='0'/></Response>", "neither seconds nor auto"),
+    ("<Response><Gather speechModel='x' speechTimeout='auto'/></Response>", "speechModel"),
+    ("<Response><Redirect method='GET'>/a</Redirect></Response>", "only POST"),
+    (f"<Response><Say>{'a' * 4097}</Say></Response>", "4097 characters"),
+    (f"<Response><Say>{'a' * 64_000}</Say></Response>", "bytes"),
+    ("<Response><Connect/></Response>", "needs one <ConversationRelay>"),
+]
+
+
+def test_what_twilio_would_not_carry_out_is_refused() -> None:
+    for text, reason in REFUSED:
+        with pytest.raises(TwimlRefused, match=reason):
+            parse(text, None)
 
 
 def test_a_fragment_says_how_patient_the_carrier_is() -> None:
@@ -107,20 +107,18 @@ def test_a_fragment_says_how_patient_the_carrier_is() -> None:
     assert (usual.connect_s, usual.read_s, usual.total_s, usual.retries) == (5, 15, 15, 1)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_an_address_that_leads_nowhere_is_refused() -> None:
+    network = Network("https://lifts.example.org", ["http://127.0.0.1:1"])
+    for url in (
         "https://elsewhere.example.org/t",
         "https://lifts.example.org.evil.example/t",
         "/relative",
         "https://lifts.example.org/t#ct=50",
         "https://lifts.example.org/t#rp=always",
         "https://lifts.example.org/t#xx=1",
-    ],
-)
-def test_an_address_that_leads_nowhere_is_refused(url: str) -> None:
-    with pytest.raises(AddressRefused):
-        Network("https://lifts.example.org", ["http://127.0.0.1:1"]).address(url)
+    ):
+        with pytest.raises(AddressRefused):
+            network.address(url)
 
 
 def test_the_path_of_the_public_address_is_for_the_proxy() -> None:
