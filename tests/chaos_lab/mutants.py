@@ -98,7 +98,7 @@ MUTANTS = {
     "an utterance is stored as often as it arrives": Mutant(
         ANSWERS_LOST,
         frozenset({2}),
-        (Patch("store/lua/hear.lua", "if turn <= heard then", "if turn < heard then"),),
+        (Patch("store/lua/record_utterance.lua", "and a.turn <= heard", "and a.turn < heard"),),
     ),
     "nobody checks a fence": Mutant(
         FREEZES,
@@ -106,8 +106,8 @@ MUTANTS = {
         (
             Patch(
                 "store/lua/prelude.lua",
-                "return number == fence and (named == '' or named == claim), number",
-                "return true, number",
+                "call.ours = fence == call.fence and (claim == '' or claim == call.claim)",
+                "call.ours = true",
             ),
             Patch("heartbeat.py", "- self.beaten_at > self.trusted_s", "< 0"),
         ),
@@ -115,7 +115,7 @@ MUTANTS = {
     "nobody sweeps where beat does not": Mutant(
         UNWATCHED,
         frozenset({3}),
-        (Patch("worker.py", "update((Understudy, Pulse))", "update((Pulse,))"),),
+        (Patch("worker.py", "update((Understudy, WorkerReporter))", "update((WorkerReporter,))"),),
     ),
     "a dead worker is only noticed by its silence": Mutant(
         DEATHS,
@@ -125,7 +125,13 @@ MUTANTS = {
     "what is owed stands nowhere but in its message": Mutant(
         MESSAGES_LOST,
         frozenset({3}),
-        (Patch("store/lua/hear.lua", "redis.call('ZADD', KEYS[4], now + ARGV[5], ARGV[2])", ""),),
+        (
+            Patch(
+                "store/lua/record_utterance.lua",
+                "redis.call('ZADD', key.owed, now + a.owed_ms, a.call_sid)",
+                "",
+            ),
+        ),
     ),
     "a worker gives up when its broker goes": Mutant(
         MESSAGES_LOST,
@@ -144,15 +150,19 @@ MUTANTS = {
         (
             Patch(
                 "turn.py",
-                'spoken = record.draft.text if record.draft and record.draft.turn == turn else ""',
-                'spoken, record = "", record.model_copy(update={"draft": None})',
+                'text = record.draft.text if record.draft and record.draft.turn == turn else ""',
+                'text, record = "", record.model_copy(update={"draft": None})',
             ),
         ),
     ),
     "the conversation is not read back": Mutant(
         DEATHS,
         frozenset({5}),
-        (Patch("store/lua/claim.lua", "'LRANGE', KEYS[2], 0, -1", "'LRANGE', KEYS[2], -1, -1"),),
+        (
+            Patch(
+                "store/lua/claim.lua", "'LRANGE', key.thread, 0, -1", "'LRANGE', key.thread, -1, -1"
+            ),
+        ),
     ),
     "a turn may kill as many workers as it likes": Mutant(
         POISON,
@@ -178,9 +188,9 @@ MUTANTS = {
         frozenset({8}),
         (
             Patch(
-                "store/lua/finish.lua",
-                "ipairs({KEYS[1], KEYS[2], KEYS[3], KEYS[8]})",
-                "ipairs({KEYS[1], KEYS[2], KEYS[8]})",
+                "store/lua/end_call.lua",
+                "ipairs({key.call, key.thread, key.journal})",
+                "ipairs({key.call, key.thread})",
             ),
         ),
     ),
