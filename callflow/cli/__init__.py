@@ -19,10 +19,7 @@ from callflow.cli import (
     phone,
     records,
     sites_commands,
-    sop_check,
-    sop_index,
-    sop_new,
-    sop_test,
+    sop_commands,
     twilio_commands,
     up,
     users,
@@ -75,10 +72,10 @@ kept.command("export")(records.export)
 kept.command("verify")(records.verify)
 kept.command("erase")(records.erase)
 kept.command("tests")(records.ledger)
-sop.command("new")(sop_new.new)
-sop.command("check")(sop_check.check)
-sop.command("index")(sop_index.index)
-sop.command("test")(sop_test.try_out)
+sop.command("new")(sop_commands.new)
+sop.command("check")(sop_commands.check)
+sop.command("index")(sop_commands.index)
+sop.command("test")(sop_commands.try_out)
 sites.command("check")(sites_commands.check)
 people.command("add")(users.add)
 people.command("ls")(users.ls)

@@ -16,8 +16,7 @@ from callflow.errors import CallflowError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from callflow.lab.evaluation.report import Bound
-    from callflow.lab.evaluation.run import Result
+    from callflow.lab.evaluation.scoring import Bound, Result
 
 UNUSABLE = 2
 """Nothing was measured: 1 is kept for numbers that are out of bounds."""
@@ -76,7 +75,7 @@ def evaluate(
     if [str(path) for path in (*(given or ()), guard)].count("-") > 1:
         raise typer.BadParameter("stdin can be read only once: give - only once")
     other_set = _require_both(chunks, examples)
-    from callflow.lab.evaluation.report import as_dict
+    from callflow.lab.evaluation.scoring import as_dict
 
     try:
         bounds = _parse_bounds(floor or (), ceiling or ())
@@ -109,7 +108,7 @@ def _require_both(chunks: Path | None, examples: Path | None) -> tuple[Path, Pat
 
 
 def _parse_bounds(floors: Iterable[str], ceilings: Iterable[str]) -> list[Bound]:
-    from callflow.lab.evaluation.report import Bound
+    from callflow.lab.evaluation.scoring import Bound
 
     return [
         *(Bound.of("floor", given) for given in floors),
@@ -125,9 +124,8 @@ def _measure(
     guard: Path | None,
 ) -> Result:
     from callflow.lab.evaluation.dataset import read, shipped
-    from callflow.lab.evaluation.guard_rehearsal import read_sentences
+    from callflow.lab.evaluation.evaluate import evaluate, read_sentences
     from callflow.lab.evaluation.rehearsal import Sources, assemble
-    from callflow.lab.evaluation.run import evaluate
 
     procedures = Sources.read(sop_dir, other_set)
     known = procedures.words()

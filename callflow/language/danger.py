@@ -22,7 +22,7 @@ _AROUND: Final = frozenset(("fire", "smoke", "water"))
 _NOT: Final = "not_"
 _MASK: Final = "-"
 # Stands where words were taken away: no cue holds it, and no denial reaches over it.
-_GONE: Final = "_"
+_GONE: Final = ","
 
 
 def dangers(text: str, language: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from typing import Final
 from callflow.call.language_tag import primary_language
 from callflow.language.lexicon import Match, shipped
 from callflow.language.numbers import number_at
-from callflow.language.text import MARKS, Heard, hear, is_han, without_accents
+from callflow.language.text import MARKS, Heard, hear, is_han
 
 SPOKEN: Final = ("en", "zh", "es")
 """What we speak."""
@@ -29,9 +29,6 @@ _CLEAR_SHARE: Final = 0.7
 _FOREIGN: Final = re.compile(
     r"[\u0370-\u03ff\u0400-\u04ff\u0590-\u05ff\u0600-\u06ff\u0900-\u0dff\u0e00-\u0e7f"
     r"\u3040-\u30ff\u1100-\u11ff\uac00-\ud7af]"
-)
-_FOREIGN_ASKING: Final = re.compile(
-    r"\b(?:parlez[ -]vous|sprechen sie|parla|parlate|fala|falam|vorbiti|mowi pan)\b", re.IGNORECASE
 )
 
 
@@ -68,13 +65,6 @@ def asked_for(text: str) -> str | None:
         return spoken[-1]
     own = _own_language(hear(text)) if refused else None
     return own if own not in refused and _OTHER not in asked else None
-
-
-def unsupported(text: str) -> bool:
-    """True when a caller asks for a language that we do not speak, and for none that we do."""
-    asked, _ = _named(text)
-    foreign = _FOREIGN_ASKING.search(without_accents(text[:400])) is not None
-    return (foreign or _OTHER in asked) and not any(name in SPOKEN for name in asked)
 
 
 def _named(text: str) -> tuple[list[str], list[str]]:

@@ -1,43 +1,42 @@
-"""Word lists as people write them, and the one search that all of them share.
+"""Finds cues in speech: lists of patterns as people write them, by section.
 
-A lexicon file holds sections of cues, one a line:
+A file of `lexicons/` holds sections of cues, one a line:
 
-    <limb> = arm, leg, left hand        a class of words for the lines below it
+    {limb} = arm, leg, left hand        a field: words for the lines below it
     [caught]                            a section
-    <limb> .. stuck/caught in? door*    `..` up to three words, `....` up to six, `/` either word,
-                                        `?` may be missing, `*` any ending
-    手 夹 住                            Chinese counts by character; spaces do not matter
+    {limb} ~3 stuck|caught (in)? door\\w*
+    手夹住
 
-`#` begins a comment. A cue never reaches over the end of a clause, nor over
-words that were taken away (`_`). Files are read once.
+`patterns.py` says how cues are written; `#` begins a comment. A cue never reaches over the end of a
+clause. Files are read once.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from typing import Final
 
 from callflow.errors import CallflowError
-from callflow.language.text import Heard, is_han
+from callflow.language.patterns import compile_pattern, first_words, spoken
+from callflow.language.text import Heard, lexicon_lines
 
 _Cue = tuple[str, re.Pattern[str]]  # of which section
-_KEY_LENGTH = 3
-_HAN_OR_WORD = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]|[^\s\u3400-\u4dbf\u4e00-\u9fff]+")
-_ITEM = re.compile(r"(?P<gap>\.{2,})|(?P<words>[^\s.?]+)(?P<maybe>\?)?")
+_OPEN_ENDING: Final = r"\w*"
+_KEY_LENGTH: Final = 3
 
 
 class BadLexicon(CallflowError):
     """A line of a lexicon file cannot be read. Only a changed file can raise it."""
 
-    def __init__(self, file: str, line: int, why: str) -> None:
+    def __init__(self, file: str, line: int, reason: str) -> None:
         """`line` counts from 1."""
-        self.file, self.line, self.why = file, line, why
-        super().__init__(f"{file}:{line}: {why}. See callflow/language/lexicon.py.")
+        self.file, self.line, self.reason = file, line, reason
+        super().__init__(f"{file}:{line}: {reason}. See callflow/language/patterns.py.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,103 +52,67 @@ class Lexicon:
     """Sections of cues, found in speech by their first words."""
 
     def __init__(self, name: str, lines: Iterable[str]) -> None:
-        """Compile `lines`; raises `BadLexicon`."""
-        self._name = name
-        self._classes: dict[str, tuple[str, ...]] = {}
+        """Compile `lines`, which have no comments; raises `BadLexicon`."""
+        self._members: dict[str, tuple[str, ...]] = {}
+        self._fields: dict[str, str] = {}
         # By first word, and by the first letters of first words with an open ending.
         self._cues: dict[str, list[_Cue]] = defaultdict(list)
         self._open: dict[str, list[_Cue]] = defaultdict(list)
         section = ""
-        for number, raw in enumerate(lines, 1):
-            line = raw.split("#", 1)[0].strip()
+        for number, line in enumerate(lines, 1):
+            field, equals, entries = line.partition("} = ")
             if line.startswith("[") and line.endswith("]"):
                 section = line[1:-1]
-            elif line.startswith("<") and " = " in line:
-                left, right = line.split(" = ", 1)
-                members = tuple(word.strip() for word in right.split(",") if word.strip())
-                self._classes[left.strip("<> ")] = members
+            elif equals and field.startswith("{"):
+                members = tuple(word.strip() for word in entries.split(",") if word.strip())
+                self._members[field[1:]] = members
+                self._fields[field[1:]] = "|".join(map(spoken, members))
             elif line:
-                self._add(section, line, number)
+                try:
+                    self._add(section, line)
+                except ValueError as error:
+                    raise BadLexicon(name, number, str(error)) from error
 
     def find(self, heard: Heard) -> list[Match]:
         """Return every cue in `heard`, in the order of speech, the longest of a section first."""
         found: list[Match] = []
+        text = heard.text + " "
         for index, (at, token) in enumerate(zip(heard.at, heard.tokens, strict=True)):
             best: dict[str, int] = {}
             for cues in (self._cues.get(token), self._open.get(token[:_KEY_LENGTH])):
                 for section, cue in cues or ():
-                    if (hit := cue.match(heard.text, at)) is not None:
+                    if (hit := cue.match(text, at)) is not None:
                         best[section] = max(best.get(section, 0), hit.end())
             for section, end in best.items():
-                found.append(Match(section, index, bisect_right(heard.at, end)))
+                found.append(Match(section, index, bisect_left(heard.at, end)))
         return found
 
     def sections(self, heard: Heard) -> frozenset[str]:
         """Return the sections of which any cue was heard."""
         return frozenset(match.section for match in self.find(heard))
 
-    def _add(self, section: str, line: str, number: int) -> None:
+    def _add(self, section: str, line: str) -> None:
         if not section:
-            raise BadLexicon(self._name, number, "a cue stands before the first [section]")
-        pattern = ""
-        starts: tuple[str, ...] = ()
-        for item in _ITEM.finditer(line):
-            if item["gap"] and starts:
-                most = 3 if len(item["gap"]) == 2 else 6
-                pattern += rf"(?: [^ ,?_]+){{0,{most}}}?"
-                continue
-            members, maybe = self._members(item, number)
-            alternatives = "|".join(_spoken(member) for member in members)
-            if not starts:
-                if maybe or not all(_can_begin(member) for member in members):
-                    why = "a cue begins with a word that must be there, of three letters before *"
-                    raise BadLexicon(self._name, number, why)
-                starts = members
-                pattern = f"(?:{alternatives})"
+            raise ValueError("a cue stands before the first [section]")
+        starts = set(first_words(line, self._members))
+        if not starts or any(_is_open(word) and len(word) < 6 for word in starts):
+            raise ValueError(
+                "a cue begins with a word that must be there, of three letters before any ending"
+            )
+        cue = compile_pattern(line, self._fields, anywhere=False).regex
+        for word in starts:
+            if _is_open(word):
+                self._open[word[:_KEY_LENGTH]].append((section, cue))
             else:
-                pattern += f"(?: (?:{alternatives})){'?' if maybe else ''}"
-        cue = re.compile(pattern + "(?= |$)")
-        for first in {_first(start) for start in starts}:
-            if first.endswith("*"):
-                self._open[first[:_KEY_LENGTH]].append((section, cue))
-            else:
-                self._cues[first].append((section, cue))
+                self._cues[word].append((section, cue))
 
-    def _members(self, item: re.Match[str], number: int) -> tuple[tuple[str, ...], bool]:
-        members: list[str] = []
-        for word in (item["words"] or "").split("/"):
-            if not word.startswith("<"):
-                members.append(word)
-            elif word.strip("<>") in self._classes:
-                members += self._classes[word.strip("<>")]
-            else:
-                raise BadLexicon(self._name, number, f"there is no class {word} above this line")
-        return tuple(members), item["maybe"] is not None
+
+def _is_open(word: str) -> bool:
+    return word.endswith(_OPEN_ENDING)
 
 
 @cache
 def shipped(*names: str) -> Lexicon:
     """Return one lexicon of the files `lexicons/NAME.txt`, read once; raises `BadLexicon`."""
-    lines: list[str] = []
-    folder = files("callflow.language").joinpath("lexicons")
-    for name in names:
-        lines += folder.joinpath(f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    lines = [line for name in names for line in lexicon_lines(name)]
     return Lexicon("+".join(names), lines)
-
-
-def _can_begin(phrase: str) -> bool:
-    """An open ending needs the letters that cues are looked up by."""
-    return bool(phrase) and not (
-        _first(phrase).endswith("*") and len(_first(phrase)) <= _KEY_LENGTH
-    )
-
-
-def _first(phrase: str) -> str:
-    return phrase[0] if is_han(phrase) else phrase.split()[0]
-
-
-def _spoken(phrase: str) -> str:
-    return " ".join(
-        re.escape(word[:-1]) + r"[^ ]*" if word.endswith("*") else re.escape(word)
-        for word in _HAN_OR_WORD.findall(phrase)
-    )

@@ -35,11 +35,11 @@ def asks_for_human(text: str) -> bool:
 def _patterns() -> tuple[re.Pattern[str], ...]:
     fields: dict[str, str] = {}
     found = []
-    for line in lexicon_lines("requests.txt"):
+    for line in lexicon_lines("requests"):
         whole = _FIELD.sub(lambda name: fields.get(name[1], name[0]), line)
         if whole.startswith("{"):
             name, _, regex = whole.partition("} = ")
             fields[name[1:]] = regex
-        elif not _SECTION.fullmatch(whole):
+        elif whole and not _SECTION.fullmatch(whole):
             found.append(re.compile(whole))
     return tuple(found)

@@ -55,21 +55,21 @@ _SPELLED: Final = {
 }  # fmt: skip
 
 
-def lexicon_lines(file: str) -> list[str]:
-    """The lines of a file of `lexicons/`, without comments."""
-    text = files("callflow.language").joinpath("lexicons", file).read_text(encoding="utf-8")
-    return [line for raw in text.splitlines() if (line := raw.split("#", 1)[0].strip())]
+def lexicon_lines(name: str) -> list[str]:
+    """Return all lines of `lexicons/NAME.txt`, without comments and blanks around them."""
+    path = files("callflow.language").joinpath("lexicons", f"{name}.txt")
+    return [raw.split("#", 1)[0].strip() for raw in path.read_text(encoding="utf-8").splitlines()]
 
 
 @cache
 def _word_sets() -> dict[str, frozenset[str]]:
     sets: dict[str, frozenset[str]] = {}
     section = ""
-    for line in lexicon_lines("small_words.txt"):
+    for line in lexicon_lines("small_words"):
         if line.startswith("["):
             section = line.strip("[]")
             sets[section] = frozenset()
-        else:
+        elif line:
             sets[section] |= set(listed(line))
     return sets
 
@@ -82,9 +82,7 @@ def small_words(section: str) -> frozenset[str]:
 @cache
 def simplified() -> dict[int, str]:
     """Return the table that `str.translate` takes to write Chinese in simplified characters."""
-    return {
-        ord(pair[0]): pair[1] for line in lexicon_lines("traditional.txt") for pair in line.split()
-    }
+    return {ord(pair[0]): pair[1] for line in lexicon_lines("traditional") for pair in line.split()}
 
 
 @dataclass(frozen=True, slots=True)

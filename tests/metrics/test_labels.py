@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from callflow.metrics.catalogue import BY_NAME, METRICS, MOST_VALUES, OTHER, Kind, label_value
 from callflow.metrics.counters import Counters
-from callflow.responder.guard.lexicon import LANGUAGES
+from callflow.responder.guard.rules import LANGUAGES
 from tests.metrics.watched import Watched, numbers
 from tests.parts import SID, Parts
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callflow.language.patterns import compile_pattern
 from callflow.responder.guard import Guard, LexiconError
-from callflow.responder.guard.lexicon import LANGUAGES, lexicon
-from callflow.responder.guard.pattern import compiled
+from callflow.responder.guard.rules import LANGUAGES, rulebook
 
 GUARD = Guard()
 RULES = {
@@ -63,22 +63,22 @@ def test_a_disguise_is_not_spoken(disguise: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_lexicon_knows_every_rule_that_needs_words(language: str) -> None:
-    assert {rule.name for rule in lexicon(language).rules} == RULES - {"language"}
+    assert {rule.name for rule in rulebook(language).rules} == RULES - {"language"}
 
 
 def test_a_lexicon_is_read_once() -> None:
-    assert lexicon("en") is lexicon("en")
+    assert rulebook("en") is rulebook("en")
 
 
 def test_a_language_without_a_lexicon_is_refused() -> None:
     with pytest.raises(LexiconError, match="there are en, es, zh"):
-        lexicon("de")
+        rulebook("de")
 
 
 @pytest.mark.parametrize("source", ["{nothing}", "(a|b", "a) b", "a ** b"])
 def test_a_pattern_that_means_nothing_is_refused(source: str) -> None:
     with pytest.raises(ValueError, match=r"pattern|field"):
-        compiled(source, {}, spaced=True)
+        compile_pattern(source, {})
 
 
 LONG = {

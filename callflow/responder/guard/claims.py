@@ -1,20 +1,30 @@
-"""Claims that somebody was called, was sent or is coming, against what humans have recorded.
+"""Holds claims of help and times of arrival against what humans have recorded.
 
-The service that is named decides which fact it takes. "Help" and "somebody" may be any of them.
-Who was asked is not on the way yet: that takes a confirmed time. What no fact can support, that
-they have arrived, stands under `unsupported` in the lexicon.
+The service that is named decides which fact a claim takes. "Help" and "somebody" may be any of
+them. Who was asked is not on the way yet: that takes a confirmed time. What no fact can support,
+that they have arrived, stands under `unsupported` in the lexicon.
+
+A length of time is innocent where it is asked for, where it has passed, and where it says how long
+to press a button; all else is read as an arrival. What is vague ("a few minutes") has no minutes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
-from callflow.responder.guard.finding import Reading, caught
-from callflow.responder.guard.lexicon import Rule
+from callflow.language.patterns import longest_first
+from callflow.responder.guard.reading import Reading
+from callflow.responder.guard.rules import Rule, Rulebook
 
-_CONFIRMED: Final = "dispatch.confirmed_with_eta"
-_DISPATCH: Final = ("dispatch.requested", _CONFIRMED)
+CONFIRMED: Final = "dispatch.confirmed_with_eta"
+# "Soon" is no lie where the time that was recorded is at most this many minutes.
+SOON_MINUTES: Final = 10
+
+_DISPATCH: Final = ("dispatch.requested", CONFIRMED)
 _PEOPLE: Final = ("human.alert_started", "handover.started")
 _SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
     "engineer": _DISPATCH,
@@ -26,18 +36,23 @@ _SERVICES: Final[Mapping[str, tuple[str, ...]]] = {
 _ANY_HELP: Final = tuple(
     fact for service, facts in _SERVICES.items() if service != "person" for fact in facts
 )
+_HAN_DIGITS: Final = {
+    **{char: value for value, char in enumerate("零一二三四五六七八九")}, "两": 2, "〇": 0
+}  # fmt: skip
+_HAN_NUMBER: Final = re.compile(r"[零〇一二两三四五六七八九十百几多数]+")
+_HAN_VAGUE: Final = re.compile(r"[来多几数]")
 
 
 def unsupported_claim(rule: Rule, reading: Reading, facts: Mapping[str, Any]) -> bool:
     """True when the sentence claims help that no fact supports."""
     return any(
         always or not _supported(reading, start, end, facts)
-        for start, end, always in caught(rule, reading)
+        for start, end, always in reading.caught(rule)
     )
 
 
 def _supported(reading: Reading, start: int, end: int, facts: Mapping[str, Any]) -> bool:
-    if reading.clause_has(start, end, "way") and not facts.get(_CONFIRMED):
+    if reading.clause_has(start, end, "way") and not facts.get(CONFIRMED):
         return False
     named = [name for name in _SERVICES if reading.clause_has(start, end, name)]
     if not named:
@@ -48,3 +63,139 @@ def _supported(reading: Reading, start: int, end: int, facts: Mapping[str, Any])
 
 def _one_of(names: Iterable[str], facts: Mapping[str, Any]) -> bool:
     return any(bool(facts.get(name)) for name in names)
+
+
+def unsupported_time(rule: Rule, reading: Reading, facts: Mapping[str, Any]) -> bool:
+    """True when the sentence gives a time of arrival that differs from the recorded one."""
+    eta = confirmed_minutes(facts)
+    words = _time_words(reading.known)
+    spans = [_span(found, words) for found in words.lengths.finditer(reading.text)]
+    if any(not _innocent(span, reading) and not _agrees(span, eta) for span in spans):
+        return True
+    for start, end, always in reading.caught(rule):
+        if any(span.start < end and start < span.end for span in spans):
+            continue
+        if always or eta is None:
+            return True
+        inside = [
+            _value(found[0], words.numbers)
+            for found in words.number.finditer(reading.text)
+            if start <= found.start() < end
+        ]
+        if inside != [eta] and (inside or eta > SOON_MINUTES):
+            return True
+    return False
+
+
+def confirmed_minutes(facts: Mapping[str, Any]) -> float | None:
+    """Return the recorded minutes, or None where no human has confirmed any."""
+    minutes = facts.get("eta_minutes")
+    if not facts.get(CONFIRMED) or minutes is None or isinstance(minutes, bool):
+        return None
+    try:
+        return float(minutes)
+    except (TypeError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A length of time at `text[start:end]`; `minutes` is None where nobody could say how many."""
+
+    start: int
+    end: int
+    minutes: float | None
+    unit: float
+
+
+def _agrees(span: _Span, eta: float | None) -> bool:
+    return eta is not None and span.minutes is not None and abs(span.minutes - eta) < 0.01
+
+
+def _innocent(span: _Span, reading: Reading) -> bool:
+    names = ["asked_time", "passed"]
+    if span.unit < 1.0:
+        names.append("holding")
+    if reading.clause_has(span.start, span.end, "arrival"):
+        # "Ten minutes" in "you have waited, they come in ten minutes" has not passed.
+        names = ["asked_time"]
+    return reading.clause_has(span.start, span.end, *names)
+
+
+@dataclass(frozen=True, slots=True)
+class _TimeWords:
+    """How one language says numbers and lengths of time, and what its words are worth."""
+
+    lengths: re.Pattern[str]
+    number: re.Pattern[str]
+    numbers: Mapping[str, float]
+    units: Mapping[str, float]
+    fixed: Mapping[str, float]
+
+
+@lru_cache(maxsize=8)
+def _time_words(known: Rulebook) -> _TimeWords:
+    numbers, units, fixed = (
+        {word: float(value) for word, value in known.tables[name].items()}
+        for name in ("numbers", "units", "lengths")
+    )
+    one_unit, one_fixed = (longest_first(map(re.escape, words)) for words in (units, fixed))
+    if not known.spaced:
+        number = rf"(?:\d+(?:_\d+)?|{_HAN_NUMBER.pattern})"
+        unit = rf"(?:来|多|几)?个?(?:半)?(?P<unit>{one_unit})"
+        lengths = rf"(?P<fixed>{one_fixed})|(?P<number>{number}){unit}"
+        return _TimeWords(re.compile(lengths), re.compile(number), numbers, units, fixed)
+    joint = r"(?: and| y| or so| more| mas| o asi)?"
+    one = rf"(?:\d+(?:_\d+)?|{longest_first(map(re.escape, numbers))})"
+    number = rf"{one}(?:(?: and| y)? {one})*"
+    lengths = (
+        rf"(?<= )(?:(?P<fixed>{one_fixed})|"
+        rf"(?P<number>{number}){joint}(?: \w+)? (?P<unit>{one_unit}))(?= )"
+    )
+    whole = re.compile(rf"(?<= ){number}(?= )")
+    return _TimeWords(re.compile(lengths), whole, numbers, units, fixed)
+
+
+def _span(found: re.Match[str], words: _TimeWords) -> _Span:
+    start, end = found.span()
+    if found["fixed"]:
+        return _Span(start, end, words.fixed[found["fixed"]] or None, 1.0)
+    unit = words.units[found["unit"]]
+    number = _value(found["number"], words.numbers)
+    if number is None or _HAN_VAGUE.search(found[0]):
+        return _Span(start, end, None, unit)
+    return _Span(start, end, (number + 0.5 * ("半" in found[0])) * unit, unit)
+
+
+def _value(text: str, words: Mapping[str, float]) -> float | None:
+    """Return the number that `text` spells, or None: a vague one ("a few" is 0 in the table)."""
+    if _HAN_NUMBER.fullmatch(text):
+        return _han_value(text)
+    total = 0.0
+    # "Unos quince" is fifteen; "unos minutos" is any number.
+    plain = re.sub(r"^(?:unos|unas|some) (?=\S)", "", text)
+    for part in re.sub(r" (?:and|y)(?= )", "", plain).split():
+        if part.replace("_", "").isdecimal():
+            if len(part) > 6:
+                return None
+            total = total * 10 ** len(part) + float(part.replace("_", "."))
+        elif words.get(part, 0.0) == 0.0:
+            return None
+        elif words[part] >= 100 and total:
+            total *= words[part]
+        else:
+            total += words[part]
+    return total
+
+
+def _han_value(text: str) -> float | None:
+    if _HAN_VAGUE.search(text):
+        return None
+    total, digit = 0, 0
+    for char in text:
+        if char in _HAN_DIGITS:
+            digit = _HAN_DIGITS[char]
+        else:
+            total += (digit or 1) * (10 if char == "十" else 100)
+            digit = 0
+    return float(total + digit)

@@ -1,19 +1,25 @@
-"""What a sentence looks like, whatever it means: plain speech, in the language of the call.
+"""Judges what a sentence looks like: plain speech in the language of the call, of a known shape.
 
 Fail closed: what is no plain speech (markup, code, addresses, control characters, names of our own
 insides) is `leak`, what is not in the language of the call is `language`.
+
+The rules know what is forbidden by its words, and nobody can list all words. So whatever passes
+them must also have a shape that replies on this line have: a question about the caller, a sentence
+about oneself or what the caller said, something not to do, or one of the few things that callers
+are asked to do. Everything else is caught, under the rule that it comes nearest to.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from callflow.responder.guard.lexicon import lexicon
-from callflow.responder.guard.wording import plain
+from callflow.language.patterns import CLAUSE_MARKS, Pattern
+from callflow.responder.guard.reading import Reading, denied, lower
+from callflow.responder.guard.rules import Rulebook
 
 # Half a minute of speech (zh speaks a syllable per letter); a procedure's longest sentence is 400.
 MOST_CHARS: Final = 400
@@ -42,25 +48,21 @@ _LETTER: Final = re.compile(r"[^\W\d_]")
 _SPACED_WORD: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Vocabulary:
-    own: frozenset[str]
-    foreign: frozenset[str]
-
-
 @lru_cache(maxsize=8)
-def _vocabulary(language: str) -> _Vocabulary:
-    table = lexicon(language).tables["speech"]
-    own = frozenset(word for line in table["own"] for word in line.split())
-    foreign = frozenset(word for line in table["foreign"] for word in line.split())
-    return _Vocabulary(own, foreign - own)
+def _vocabulary(known: Rulebook) -> tuple[frozenset[str], frozenset[str]]:
+    """The small words of the language, and those of others that it has not."""
+    own, foreign = (
+        frozenset(word for line in known.tables["speech"][name] for word in line.split())
+        for name in ("own", "foreign")
+    )
+    return own, foreign - own
 
 
 # A model that gives itself a name plays somebody.
 _NAMED: Final = re.compile(r"\b(?:I'm|I am|Soy|Le habla|Le atiende) [A-ZÁÉÍÓÚÑ][a-záéíóúñ]+")
 
 
-def fault(sentence: str, language: str) -> str | None:
+def fault(sentence: str, known: Rulebook) -> str | None:
     """Return the rule that forbids a sentence for how it is written, or None."""
     if not sentence.strip() or len(sentence) > MOST_CHARS:
         return "leak"
@@ -76,20 +78,20 @@ def fault(sentence: str, language: str) -> str | None:
         return "leak"
     if _NAMED.search(sentence.replace("’", "'")):
         return "persona"
-    return None if _in_language(sentence, language) else "language"
+    return None if _in_language(sentence, known) else "language"
 
 
 def _without_lists(sentence: str) -> str:
     return re.sub(r"(?<=\w):(?= )", ",", sentence)
 
 
-def _in_language(sentence: str, language: str) -> bool:
-    if language == "zh":
+def _in_language(sentence: str, known: Rulebook) -> bool:
+    if not known.spaced:
         return _chinese(sentence)
     letters = _LETTER.findall(sentence)
     if any(not _latin(char) for char in letters):
         return False
-    return _own_words(sentence, language)
+    return _own_words(sentence, known)
 
 
 def _chinese(sentence: str) -> bool:
@@ -104,17 +106,66 @@ def _latin(char: str) -> bool:
     return char.isascii() or "\u00c0" <= char <= "\u00ff" or char in "ªº"
 
 
-def _own_words(sentence: str, language: str) -> bool:
-    vocabulary = _vocabulary(language)
+def _own_words(sentence: str, known: Rulebook) -> bool:
+    own_words, foreign_words = _vocabulary(known)
     words = _SPACED_WORD.findall(sentence.replace("’", "'"))
     # A capital in mid-sentence is a name, and names have no language; a headline has no names.
     small = sum(word[0].islower() for word in words)
     common = [
         w for at, w in enumerate(words) if at == 0 or w[0].islower() or small * 2 < len(words)
     ]
-    folded = [plain(word) for word in common]
-    own = sum(word in vocabulary.own for word in folded)
-    foreign = sum(word in vocabulary.foreign for word in folded)
+    folded = [lower(word) for word in common]
+    own = sum(word in own_words for word in folded)
+    foreign = sum(word in foreign_words for word in folded)
     if foreign > 1 or (foreign and foreign >= own):
         return False
     return own > 0 or len(folded) <= 1 or (len(folded) <= 3 and not foreign)
+
+
+_OTHERWISE = "leak"
+
+
+def strange(reading: Reading) -> str | None:
+    """Return the rule to name for a clause of no known shape, or None when all of them have one."""
+    shape = reading.known.shape
+    for clause, asks in _clauses(reading.text):
+        if asks:
+            bad = _any(shape["suggestion"], clause)
+        else:
+            usual = _any(shape["fine"], clause) or (
+                _any(shape["statement"], clause) and not _any(shape["delicate"], clause)
+            )
+            bad = not usual or _suspect(reading, clause)
+        if bad:
+            return _nearest(reading, clause)
+    return None
+
+
+def _clauses(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each clause with its marks, and whether its sentence asks something."""
+    blank = " " if " " in text else ""
+    start = 0
+    for end, char in enumerate(text):
+        if char in CLAUSE_MARKS and end:
+            inside = text[start + 1 : end]
+            if inside.strip():
+                last = next((mark for mark in text[end:] if mark in ".?"), ".")
+                yield f"{text[start]}{inside}{char}{blank}", last == "?"
+            start = end
+
+
+def _any(patterns: tuple[Pattern, ...], clause: str) -> bool:
+    return any(pattern.regex.search(clause) for pattern in patterns)
+
+
+def _suspect(reading: Reading, clause: str) -> bool:
+    return any(
+        not denied(clause, *found.span(), reading.known)
+        for pattern in reading.known.shape["suspect"]
+        for found in pattern.regex.finditer(clause)
+    )
+
+
+def _nearest(reading: Reading, clause: str) -> str:
+    near = reading.known.nearest.items()
+    return next((name for name, pattern in near if pattern.regex.search(clause)), _OTHERWISE)

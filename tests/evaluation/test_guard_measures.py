@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from callflow.lab.evaluation.guard_rehearsal import Spoken, caught, judge
+from callflow.lab.evaluation.evaluate import Spoken, caught, judge_guard
 from callflow.lab.evaluation.rehearsal import open_call
 from callflow.procedures.document import Shared
 from callflow.procedures.library import SopLibrary
@@ -52,7 +52,7 @@ def library() -> SopLibrary:
 def test_own_sentences_pass_once_their_facts_and_gaps_are_known(
     guard: Guard, library: SopLibrary
 ) -> None:
-    found = judge(guard, library)
+    found = judge_guard(guard, library)
     # What a rule of the procedure forbids is never spoken, so it is not tried.
     assert (found.own, found.own_caught) == (3, 0)
     assert found.mistakes == tuple(each for each in found.mistakes if each.rule is None)
@@ -60,7 +60,7 @@ def test_own_sentences_pass_once_their_facts_and_gaps_are_known(
 
 
 def test_what_waits_for_a_fact_must_be_caught_before_it(guard: Guard, library: SopLibrary) -> None:
-    found = judge(guard, library)
+    found = judge_guard(guard, library)
     assert (found.waiting, found.waiting_caught) == (2, 2), found.mistakes
 
 
@@ -72,7 +72,7 @@ def test_labelled_sentences_are_tried_with_their_own_facts(guard: Guard) -> None
         Spoken("f:3", "en", "Pull the doors apart with your hands.", True, {}),
         Spoken("f:4", "en", "Please stay where you are.", True, {}),
     ]
-    found = judge(guard, SopLibrary({}), lines)
+    found = judge_guard(guard, SopLibrary({}), lines)
     assert (found.forbidden, found.caught) == (3, 2)
     assert (found.harmless, found.harmless_caught) == (1, 0)
     (mistake,) = found.mistakes

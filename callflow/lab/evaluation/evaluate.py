@@ -1,7 +1,9 @@
-"""Measures how often the guard catches what it must, and what it must not.
+"""Runs labelled utterances through what a real turn runs them through, one by one, and measures.
 
-Two measures. The procedures' own sentences: none may be caught where the fact that it waits for is
-known, and each that waits must be caught where it is not. And lines that somebody labelled:
+Every utterance opens a call of its own: what an earlier one said must not help the next. The guard
+is measured in two ways. The procedures' own sentences: none may be caught where the fact that it
+waits for is known, and each that waits must be caught where it is not. And lines that somebody
+labelled:
 
     {"lang": "en", "sentence": "…", "forbidden": true, "facts": {}}
 """
@@ -9,21 +11,138 @@ known, and each that waits must be caught where it is not. And lines that somebo
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from callflow.call.facts import HUMAN_FACTS, OWN_FACTS, known
 from callflow.call.record import CallRecord, SopChunk
-from callflow.lab.evaluation.dataset import Words, lines_of
-from callflow.lab.evaluation.rehearsal import open_call
-from callflow.lab.evaluation.scoring import share
+from callflow.lab.evaluation import rehearsal
+from callflow.lab.evaluation.dataset import Labelled, Words, lines_of
+from callflow.lab.evaluation.rehearsal import Parts, Topics, Turn, open_call
+from callflow.lab.evaluation.scoring import (
+    Answer,
+    Found,
+    GuardFigures,
+    Judged,
+    Mistake,
+    Replies,
+    Result,
+)
 from callflow.procedures.library import SopLibrary
+from callflow.procedures.triage import Scored
 from callflow.responder.guard import Guard
 from callflow.responder.phrases import generic
 from callflow.responder.scripted import approved, conditions
+
+DEPTH: Final = 10
+"""So many chunks are asked for: what comes later counts as not found."""
+
+_WARMING: Final = "hello is anybody there"
+
+
+def evaluate(
+    labelled: Sequence[Labelled], parts: Parts, sentences: Iterable[Spoken] = ()
+) -> Result:
+    """Try all of it. `sentences` are labelled ones for the guard, besides the procedures' own."""
+    tried = parts.other or parts.own
+    # What is built when it is first used is no part of anybody's latency.
+    tried.search.score(_WARMING)
+    judged: list[Judged] = []
+    replies = Replies()
+    for each in labelled:
+        turn, answer = _heard(each, tried, parts)
+        judged.append((each, answer))
+        replies = _added(replies, turn, parts.guard, each.where)
+    return Result(
+        judged=tuple(judged),
+        chunk_ids=frozenset(passage.id for passage in tried.corpus.passages),
+        replies=replies,
+        guard=judge_guard(parts.guard, parts.library, sentences),
+    )
+
+
+def _heard(labelled: Labelled, tried: Topics, parts: Parts) -> tuple[Turn, Answer]:
+    """Open a call with the utterance; classifying and retrieving are timed as a turn does them."""
+    clock = _Clock()
+    with clock:
+        scored = tried.search.score(labelled.utterance)
+    turn = rehearsal.take_turn(
+        rehearsal.open_call(labelled.language),
+        labelled.utterance,
+        parts.understanding,
+        parts.responder,
+    )
+    groups = tried.corpus.groups
+    with clock:
+        ours = _by_group(labelled, parts.own) if parts.other is not None else {}
+        prior = ours or rehearsal.prior(turn.record)
+        hits = tried.search.search(labelled.utterance, labelled.language, DEPTH, prior)
+    scenario, probability = scored.likely[0] if scored.likely else (None, 0.0)
+    worked_on = turn.record.scenario_type
+    answer = Answer(
+        scenario=scenario,
+        group=_likeliest_group(scored, groups, ours),
+        probability=probability,
+        worked_on=worked_on,
+        worked_on_group=parts.own.corpus.groups.get(worked_on or ""),
+        danger=turn.record.urgency == "P1",
+        found=tuple(Found(each.chunk_id, each.scenario, groups[each.scenario]) for each in hits),
+        took_ms=clock.ms,
+    )
+    return turn, answer
+
+
+def _by_group(labelled: Labelled, own: Topics) -> dict[str, float]:
+    """How likely each group is by our own procedures: another set shares no other names with them,
+    and what a call is about by ours is a prior for any search."""
+    shares: dict[str, float] = {}
+    for scenario, share in own.search.score(labelled.utterance).likely:
+        group = own.corpus.groups[scenario]
+        shares[group] = shares.get(group, 0.0) + share
+    return shares
+
+
+def _likeliest_group(
+    scored: Scored, groups: Mapping[str, str], ours: Mapping[str, float]
+) -> str | None:
+    """The group of the likeliest topic; with another set, that which both sets together favour."""
+    if not scored.likely:
+        return None
+    if not ours:
+        return groups.get(scored.likely[0][0])
+    shares = dict(ours)
+    for topic, share in scored.likely:
+        shares[groups[topic]] = shares.get(groups[topic], 0.0) + share
+    return max(sorted(shares), key=lambda group: shares[group])
+
+
+class _Clock:
+    """Adds up how long its `with` blocks take, in ms."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+        self._since = 0.0
+
+    def __enter__(self) -> None:
+        self._since = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.ms += (time.perf_counter() - self._since) * 1000
+
+
+def _added(so_far: Replies, turn: Turn, guard: Guard, where: str) -> Replies:
+    silent = any(chunk.silent for chunk in turn.record.retrieved_sop_chunks)
+    return Replies(
+        n=so_far.n + 1,
+        sentences=so_far.sentences + len(turn.sentences),
+        empty=so_far.empty + (not turn.sentences and not silent),
+        caught=(*so_far.caught, *caught(guard, turn.sentences, turn.record, where)),
+    )
+
 
 _GAP: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _A_TIME: Final = "12:30"
@@ -44,51 +163,6 @@ class Spoken:
     facts: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """A sentence that was judged wrongly, and the rule that was named; None: it was let pass."""
-
-    where: str
-    language: str
-    sentence: str
-    rule: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class GuardFigures:
-    """What the guard did with `own` sentences of the procedures and with those of a file.
-
-    `own_caught` are false catches. `waiting` of the own sentences wait for a fact; `waiting_caught`
-    were caught while it was not known, as they must. `forbidden`, `caught`, `harmless` and
-    `harmless_caught` are of a file.
-    """
-
-    own: int = 0
-    own_caught: int = 0
-    waiting: int = 0
-    waiting_caught: int = 0
-    forbidden: int = 0
-    caught: int = 0
-    harmless: int = 0
-    harmless_caught: int = 0
-    mistakes: tuple[Mistake, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """For programs. Field names are a promise; shares are null where nothing was tried."""
-        return {
-            "own_sentences": self.own,
-            "false_catches": self.own_caught,
-            "waiting_sentences": self.waiting,
-            "waiting_caught": self.waiting_caught,
-            "forbidden": self.forbidden,
-            "caught": self.caught,
-            "catch_rate": share(self.caught, self.forbidden),
-            "harmless": self.harmless,
-            "harmless_caught": self.harmless_caught,
-            "false_catch_rate": share(self.harmless_caught, self.harmless),
-        }
-
-
 def read_sentences(path: Path, stdin: BinaryIO, words: Words) -> list[Spoken]:
     """Return the labelled sentences of a file; `facts` may be left out. Raises LabelError."""
     found = []
@@ -103,7 +177,7 @@ def read_sentences(path: Path, stdin: BinaryIO, words: Words) -> list[Spoken]:
     return found
 
 
-def judge(guard: Guard, library: SopLibrary, lines: Iterable[Spoken] = ()) -> GuardFigures:
+def judge_guard(guard: Guard, library: SopLibrary, lines: Iterable[Spoken] = ()) -> GuardFigures:
     """Try the guard on all that the procedures have to say, and on labelled `lines`.
 
     Each procedure is spoken twice: in a call where all is known, and where nothing is.

@@ -1,8 +1,9 @@
-"""The small language in which a lexicon says what is forbidden, and its regular expressions.
+"""Compiles the small language in which all lexicons say what they look for.
 
 Elements stand with blanks between them and must follow each other in one clause:
 
     word          that word, or a regular expression for one: `cables?`, `overload\\w*`
+    手夹住        Chinese counts by character
     a|b|{field}   one of several; a field stands for one of its entries
     (a b|c)       one of several, of more than one word; (a b)? and {field}? may be missing
     ~  ~3         up to six (three) words, or eight (three) Chinese letters, of the same clause
@@ -17,15 +18,31 @@ Elements stand with blanks between them and must follow each other in one clause
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-MARKS: Final = ",.?"
+CLAUSE_MARKS: Final = ",.?"
 _FIELD: Final = re.compile(r"\{([\w|]+)\}")
 _GAP: Final = re.compile(r"~(\d+)?")
 _ELEMENT: Final = re.compile(r"\{[a-z_|]+\}\??|~~|~\d*|<\w+>")
+_HAN: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_HAN_OR_WORD: Final = re.compile(rf"{_HAN.pattern}|[^\s\u3400-\u4dbf\u4e00-\u9fff]+")
 _WORD_ENDS: Final = " |)"
+
+_CONSONANTS: Final = "bcdfghjklmnpqrstvwxz"
+# Accents are gone by the time these are looked for. Participles are left out, for "the doors are
+# closed" is a state and nothing that is asked of anybody.
+_SPANISH_ENDINGS: Final = """
+o as a amos ais an es e emos eis en imos is i iste io isteis ieron aste asteis aron
+are aras ara aremos areis aran ere eras era eremos ereis eran ire iras ira iremos ireis iran
+aria arias ariamos arian eria erias eriamos erian iria irias iriamos irian ar er ir ad ed id
+ando iendo yendo ase asen iese iesen iera ieran aba abas abamos aban ia ias iamos ian
+"""
+_SPANISH_ENCLITICS: Final = """
+me te se lo la los las le les nos os melo mela melos melas selo sela selos selas
+telo tela telos telas noslo nosla noslos noslas
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +54,72 @@ class Pattern:
     needs: tuple[str, ...]
 
 
-def compiled(source: str, fields: Mapping[str, str], spaced: bool) -> Pattern:
-    """Compile one pattern. `fields` holds alternations; `spaced`: the script puts blanks in.
+def compile_pattern(
+    source: str, fields: Mapping[str, str], *, spaced: bool = True, anywhere: bool = True
+) -> Pattern:
+    """Compile one pattern, for texts in which every word has a blank behind it.
 
-    Raises ValueError for an unknown field and for what is no pattern.
+    `fields` holds alternations; `spaced`: the script puts blanks between words; `anywhere`: it is
+    searched for, and not tried at the beginning of a word. Raises ValueError for an unknown field
+    and for what is no pattern.
     """
     reader = _Reader(source, fields, spaced)
-    start = "(?<= )" if spaced and not source.startswith("^") else ""
+    start = "(?<= )" if spaced and anywhere and not source.startswith("^") else ""
     try:
         regex = re.compile(start + reader.whole())
     except re.error as error:
         raise ValueError(f"pattern {source!r} cannot be used ({error})") from error
     return Pattern(source, regex, tuple(reader.needs))
+
+
+def first_words(source: str, members: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return the words that a pattern may begin with; empty where it may begin with any.
+
+    `members`: the entries of each field. `door\\w*` comes as it stands.
+    """
+    first = re.match(r"\(([^()]*)\)(?!\?)|([^\s(~!^$,?<]\S*)", source)
+    if first is None or first[0].endswith("}?"):
+        return []
+    found: list[str] = []
+    for option in (first[1] or first[0]).split("|"):
+        named = _FIELD.fullmatch(option)
+        for entry in members.get(named[1], ()) if named else (option,):
+            found.append(entry[0] if _HAN.match(entry) else entry.split()[0])
+    return found
+
+
+def spoken(entry: str) -> str:
+    """Return an entry of a field as it is heard: Chinese by character."""
+    return " ".join(_HAN_OR_WORD.findall(entry)) if _HAN.search(entry) else entry
+
+
+def english_forms(stem: str) -> str:
+    """Return an alternation of the forms of an English verb: `pry` gives pry, pries, prying …
+
+    Forms that no grammar knows come out as well ("openned"): a guard loses nothing by knowing them.
+    """
+    forms = {stem}
+    if stem.endswith("e"):
+        forms |= {stem + "s", stem + "d", stem[:-1] + "ing"}
+    elif stem.endswith("y") and stem[-2:-1] in _CONSONANTS:
+        forms |= {stem[:-1] + "ies", stem[:-1] + "ied", stem + "ing"}
+    else:
+        forms |= {stem + "s", stem + "es", stem + "ed", stem + "ing"}
+        if stem[-1] in _CONSONANTS:
+            forms |= {stem + stem[-1] + "ed", stem + stem[-1] + "ing"}
+    return longest_first(map(re.escape, forms))
+
+
+def spanish_forms(stem: str) -> str:
+    """Return what matches the forms of a Spanish verb, with its pronouns: `forz`, `fuerc` …"""
+    endings = longest_first(_SPANISH_ENDINGS.split())
+    enclitics = longest_first(_SPANISH_ENCLITICS.split())
+    return f"{re.escape(stem)}(?:{endings})(?:{enclitics})?"
+
+
+def longest_first(forms: Iterable[str]) -> str:
+    """Return an alternation: it takes the first that fits, so that longer ones must come first."""
+    return "|".join(sorted(forms, key=len, reverse=True))
 
 
 @dataclass(slots=True)
@@ -68,6 +139,10 @@ class _Reader:
             raise ValueError(f"pattern {self.source!r}: a bracket too many at {self.at}")
         return found
 
+    @property
+    def _blank(self) -> str:
+        return " " if self.spaced else ""
+
     def _sequence(self) -> str:
         parts: list[str] = []
         while True:
@@ -77,13 +152,13 @@ class _Reader:
                 return "".join(parts)
             parts.append(self._element())
 
-    def _next(self) -> str:
-        return self.source[self.at : self.at + 1]
+    def _next(self, ahead: int = 0) -> str:
+        return self.source[self.at + ahead : self.at + ahead + 1]
 
     def _element(self) -> str:
         if self._next() == "!":
             return self._absent()
-        if self._next() == "(" and self.source[self.at + 1 : self.at + 2] != "?":
+        if self._next() == "(" and self._next(1) != "?":
             return self._group()
         options = [self._word()]
         while self.depth == 0 and self._next() == "|":
@@ -114,16 +189,11 @@ class _Reader:
             raise ValueError(f"pattern {self.source!r}: a bracket without its partner")
         self.at += 1
         self.depth -= 1
-        optional = self._optional()
+        optional = "?" if self._next() == "?" else ""
+        self.at += len(optional)
         if optional or len(options) > 1:
             self.needs = kept
         return f"(?:{'|'.join(options)}){optional}"
-
-    def _optional(self) -> str:
-        if self._next() == "?":
-            self.at += 1
-            return "?"
-        return ""
 
     def _word(self) -> str:
         """Return the next word as it stands; brackets of a regular expression stay together.
@@ -140,16 +210,13 @@ class _Reader:
         while (char := self._next()) and (depth or char not in _WORD_ENDS):
             if not self.spaced and not depth and self.at > start and self._element_begins():
                 break
-            if char in "([{":
-                depth += 1
-            elif char in ")]}":
-                depth -= 1
+            depth += (char in "([{") - (char in ")]}")
             self.at += 1
         return self.source[start : self.at]
 
     def _element_begins(self) -> bool:
         if self._next() == "(":
-            return self.source[self.at + 1 : self.at + 2] != "?"
+            return self._next(1) != "?"
         return self._next() in "!^$" or _ELEMENT.match(self.source, self.at) is not None
 
     def _one_of(self, words: list[str]) -> str:
@@ -161,22 +228,23 @@ class _Reader:
                 self.needs.append(named[1])
             if word.endswith("}?"):
                 return f"(?:{self._one_of(['(?:' + self._named(word[:-1]) + ')'])})?"
-        blank = " " if self.spaced else ""
-        return f"(?:{'|'.join(self._named(word) for word in words)}){blank}"
+        return f"(?:{'|'.join(self._named(word) for word in words)}){self._blank}"
 
     def _named(self, word: str) -> str:
+        if self.spaced and not _FIELD.search(word):
+            return spoken(word)
         return _FIELD.sub(
             lambda found: "(?:" + "|".join(self._known(name) for name in found[1].split("|")) + ")",
             word,
         )
 
     def _special(self, word: str) -> str:
-        blank = " " if self.spaced else ""
+        blank = self._blank
         if gap := _GAP.fullmatch(word):
             return self._gap(gap[1] or ("6" if self.spaced else "8"))
         found = {
-            "^": f"(?<=[{MARKS}]{blank})",
-            "$": f"(?=[{MARKS}])",
+            "^": f"(?<=[{CLAUSE_MARKS}]{blank})",
+            "$": f"(?=[{CLAUSE_MARKS}])",
             "<q>": r"(?=[^.?]*\?)",
             "<s>": r"(?=[^.?]*\.)",
             "~~": r"[^.?]{0,120}?" + ("(?<= )" if self.spaced else ""),
@@ -184,13 +252,13 @@ class _Reader:
             "?": rf"\?{blank}",
         }
         if word == "<do>":
-            return f"(?:(?<=[{MARKS}]{blank})|(?:{self._known('lead')}){blank})"
+            return f"(?:(?<=[{CLAUSE_MARKS}]{blank})|(?:{self._known('lead')}){blank})"
         return found.get(word, "")
 
     def _gap(self, most: str) -> str:
         if self.spaced:
-            return rf"(?:[^ {MARKS}]+ ){{0,{most}}}?"
-        return rf"[^{MARKS}]{{0,{most}}}?"
+            return rf"(?:[^ {CLAUSE_MARKS}]+ ){{0,{most}}}?"
+        return rf"[^{CLAUSE_MARKS}]{{0,{most}}}?"
 
     def _known(self, name: str) -> str:
         if name not in self.fields:
