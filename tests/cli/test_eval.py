@@ -70,17 +70,6 @@ def test_the_last_line_is_one_object_with_all_that_was_promised(cli: Cli, file: 
     assert 0 < found["latency_ms"]["p50"] <= found["latency_ms"]["max"]
 
 
-def test_gold_that_we_do_not_have_is_scored_by_group_and_ours_exactly(
-    cli: Cli, tmp_path: Path
-) -> None:
-    theirs = written(tmp_path / "theirs.jsonl", GROUP)
-    found = report(cli.run("eval", "--json", theirs))
-    assert (found["gold_known"], found["recall_at_1"], found["mrr"]) == (0, 1.0, 1.0)
-    ours = written(tmp_path / "ours.jsonl", {**GROUP, "gold": ["test_call_engineer.never.en"]})
-    found = report(cli.run("eval", "--json", ours))
-    assert (found["gold_known"], found["recall_at_3"]) == (1, 0.0)
-
-
 def test_several_files_and_stdin_are_taken_together(cli: Cli, tmp_path: Path) -> None:
     first = written(tmp_path / "first.jsonl", STUCK)
     ran = cli.run("eval", "--json", first, "-", said=json.dumps(GROUP))
@@ -118,13 +107,9 @@ def test_nothing_that_was_said_can_move_the_cursor(cli: Cli, tmp_path: Path) -> 
     assert not {"\x1b", "\x9b", "\u202e"} & set(ran.out)
 
 
-def test_bounds_that_hold_change_nothing(cli: Cli, file: str) -> None:
-    bounds = ("--floor", "scenario_accuracy=0.75", "--floor", "es.scenario_accuracy=1")
-    ran = cli.run("eval", file, *bounds, "--ceiling", "danger_false_alarms=0.5")
-    assert (ran.code, ran.err) == (0, "")
-
-
-def test_each_number_out_of_its_bounds_is_named(cli: Cli, file: str) -> None:
+def test_each_number_out_of_its_bounds_is_named_and_no_other(cli: Cli, file: str) -> None:
+    held = ("--floor", "es.scenario_accuracy=1", "--ceiling", "danger_false_alarms=0.5")
+    assert cli.run("eval", file, *held).code == 0
     bounds = ("--floor", "scenario_accuracy=0.85", "--floor", "en.scenario_accuracy=0.6")
     ran = cli.run(
         "eval", "--json", file, *bounds, "--floor", "danger_recall=0.97",
@@ -181,12 +166,9 @@ def test_what_cannot_be_read_ends_with_2_and_its_place(cli: Cli, tmp_path: Path)
         assert (ran.code, ran.out) == (2, ""), content
         assert sentence in ran.err
         assert len(ran.err.splitlines()) == 1
-
-
-def test_a_file_that_is_not_there_ends_with_2(cli: Cli, tmp_path: Path) -> None:
-    ran = cli.run("eval", str(tmp_path / "gone.jsonl"))
-    assert (ran.code, ran.out) == (2, "")
-    assert "gone.jsonl:1: cannot be read (No such file or directory)" in ran.err
+    gone = cli.run("eval", str(tmp_path / "gone.jsonl"))
+    assert (gone.code, gone.out) == (2, "")
+    assert "gone.jsonl:1: cannot be read (No such file or directory)" in gone.err
 
 
 def test_labelled_sentences_for_the_guard_give_a_catch_rate(
@@ -206,22 +188,6 @@ def test_labelled_sentences_for_the_guard_give_a_catch_rate(
     assert (guard["harmless"], guard["harmless_caught"], guard["false_catch_rate"]) == (1, 0, 0.0)
     shown = cli.run("eval", "--wrong", file, "--guard", sentences).out
     assert f"{sentences}:4 (es) not caught: Quédese dentro, por favor." in shown
-
-
-def test_no_sentence_of_the_procedures_is_caught_but_before_its_fact(cli: Cli, file: str) -> None:
-    guard = report(cli.run("eval", "--json", file))["guard"]
-    assert guard["own_sentences"] > 300
-    assert guard["false_catches"] == 0
-    assert 0 < guard["waiting_sentences"] == guard["waiting_caught"]
-    assert guard["catch_rate"] is None
-
-
-def test_a_sentence_without_a_label_is_named(cli: Cli, file: str, tmp_path: Path) -> None:
-    for value in ("yes", 1, None):
-        line = {"lang": "en", "sentence": "Wait.", "forbidden": value}
-        ran = cli.run("eval", file, "--guard", written(tmp_path / "guard.jsonl", line))
-        assert ran.code == 2
-        assert "guard.jsonl:1: forbidden must be true or false" in ran.err
 
 
 CHUNKS = [
@@ -299,3 +265,6 @@ def test_without_a_file_the_shipped_set_is_tried(cli: Cli) -> None:
     assert list(found["per_language"]) == ["en", "es", "zh"]
     assert found["replies"]["n"] == 99
     assert (found["replies"]["empty_replies"], found["replies"]["caught_in_replies"]) == (0, 0)
+    guard = found["guard"]
+    assert (guard["own_sentences"] > 300, guard["false_catches"]) == (True, 0)
+    assert 0 < guard["waiting_sentences"] == guard["waiting_caught"]

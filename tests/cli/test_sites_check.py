@@ -91,12 +91,6 @@ def test_a_first_ring_of_45_seconds_is_no_warning(cli: Cli, file: Path) -> None:
     assert cli.run("sites", "check", str(file)).err == ""
 
 
-def test_csv_is_checked_too(cli: Cli, tmp_path: Path) -> None:
-    table = tmp_path / "sites.csv"
-    table.write_text("id,called,lift,address,humans\na,+441632960010,L,A,+441632960101|N\n")
-    assert cli.run("sites", "check", str(table)).code == 0
-
-
 def test_a_file_that_is_not_there_is_a_problem(cli: Cli, tmp_path: Path) -> None:
     ran = cli.run("sites", "check", str(tmp_path / "gone.yaml"))
     assert ran.code == 1
@@ -109,7 +103,3 @@ def test_what_stands_in_a_file_cannot_move_the_cursor(cli: Cli, file: Path) -> N
     assert ran.code == 1
     assert "\x1b" not in ran.out
     assert "is no field" in ran.out
-
-
-def test_without_a_file_it_says_how_it_is_used(cli: Cli) -> None:
-    assert cli.run("sites", "check").code == 2

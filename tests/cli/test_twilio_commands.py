@@ -154,21 +154,15 @@ def test_setup_applied_twice_changes_the_number_once(cli: Cli, api: RestApi) -> 
     assert first.code == 0
     assert "was  https://old.example/" in first.out
     assert "changed at Twilio: voice_url, " in first.err
+    for_programs = cli.run(*asked, "--json").json
+    assert for_programs["applied"] is True
+    assert (for_programs["number"], for_programs["different"]) == (NUMBER, [])
+    assert for_programs["wanted"]["voice_fallback_url"] == BIN
     second = cli.run(*asked)
     assert second.code == 0
     assert "this is how it is set at Twilio" in second.err
     assert changed(api) == 1
     assert TOKEN not in f"{first}{second}"
-
-
-def test_setup_for_programs_tells_what_it_changed(cli: Cli, api: RestApi) -> None:
-    asked = ("twilio", "setup", "--number", NUMBER, "--fallback-url", BIN, "--apply", "--json")
-    first = cli.run(*asked).json
-    assert first["applied"] is True
-    assert first["number"] == NUMBER
-    assert first["wanted"]["voice_fallback_url"] == BIN
-    assert first["different"][0] == "voice_url"
-    assert cli.run(*asked).json["different"] == []
 
 
 def test_setup_says_that_our_own_fallback_dies_with_us(cli: Cli) -> None:
