@@ -81,14 +81,19 @@ def dispatcher(exchange: Exchange, name: str) -> Iterator[Dispatcher]:
         yield person
 
 
+def staffed(folder: Path) -> dict[str, Any]:
+    """The settings of a web process whose board ana and bo may act on, and vera may look at."""
+    people = write_users(folder / "users.yaml", bo="dispatcher", vera="viewer")
+    with edit_users(people) as users:
+        users["ana"] = user("ana", users["bo"].role).model_copy(update={"telephone": TELEPHONE})
+    return {"users": people, "board_url": BOARD}
+
+
 @contextmanager
 def staffed_exchange(
     parts: Parts, url: str, folder: Path, *, api_url: str | None = None, **settings: Any
 ) -> Iterator[Exchange]:
-    """A web process whose board ana and bo may act on, and vera may look at."""
-    people = write_users(folder / "users.yaml", bo="dispatcher", vera="viewer")
-    with edit_users(people) as users:
-        users["ana"] = user("ana", users["bo"].role).model_copy(update={"telephone": TELEPHONE})
-    given: dict[str, Any] = {"users": people, "board_url": BOARD, **settings}
+    """A web process of one test, with people at its board."""
+    given = {**staffed(folder), **settings}
     with open_exchange(parts, url, folder, api_url=api_url, **given) as exchange:
         yield exchange

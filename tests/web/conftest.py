@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from callflow.celery import use_broker
 from callflow.redis.client import connect
+from tests.dispatchers import Dispatcher, dispatcher, staffed
 from tests.exchange import Exchange, Line, WebServer, open_exchange, web_server
 from tests.pairs import Pair, pair_of_servers
 from tests.parts import Parts
@@ -44,6 +46,52 @@ def fresh_exchange(parts: Parts, redis_url: str, tmp_path: Path) -> Iterator[Exc
 def line(exchange: Exchange) -> Line:
     """A line to it."""
     return exchange.line()
+
+
+def _staffed(
+    request: pytest.FixtureRequest, folder: Path, letters_per_s: int
+) -> AbstractContextManager[WebServer]:
+    servers: Servers = request.getfixturevalue("servers")
+    url = servers.clean(request.config.getoption("--server")).url
+    return web_server(url, folder, speech_letters_per_s=letters_per_s, **staffed(folder))
+
+
+@pytest.fixture(scope="module")
+def staffed_web(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WebServer]:
+    """A web process with people at its board, for all tests of a module. It speaks fast."""
+    with _staffed(request, tmp_path_factory.mktemp("staffed"), 1_000) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def slow_web(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WebServer]:
+    """The same, and it speaks slowly: what it sends takes seconds to be heard."""
+    with _staffed(request, tmp_path_factory.mktemp("slow"), 5) as running:
+        yield running
+
+
+@pytest.fixture
+def slow_exchange(parts: Parts, slow_web: WebServer) -> Iterator[Exchange]:
+    with slow_web.exchange(parts) as running:
+        yield running
+
+
+@pytest.fixture
+def ana(exchange: Exchange) -> Iterator[Dispatcher]:
+    """A dispatcher at the board of the web process."""
+    with dispatcher(exchange, "ana") as person:
+        yield person
+
+
+@pytest.fixture
+def slow_ana(slow_exchange: Exchange) -> Iterator[Dispatcher]:
+    """A dispatcher at the board of the one that speaks slowly."""
+    with dispatcher(slow_exchange, "ana") as person:
+        yield person
 
 
 @pytest.fixture

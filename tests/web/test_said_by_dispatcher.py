@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,8 @@ from callflow.call import ladder
 from callflow.errors import StoreUnavailable
 from callflow.store.replies import CallStatus, Replies
 from callflow.store.staff_actions import StaffActions
-from tests.dispatchers import Dispatcher, dispatcher, staffed_exchange
-from tests.exchange import Exchange
+from tests.dispatchers import Dispatcher
+from tests.exchange import Exchange, WebServer
 from tests.parts import SID, Parts
 
 PHRASE = "The engineer is at the door."
@@ -25,15 +24,9 @@ SILENCE_S = 1.5
 
 
 @pytest.fixture
-def exchange(parts: Parts, redis_url: str, tmp_path: Path) -> Iterator[Exchange]:
-    with staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=1_000) as running:
+def exchange(parts: Parts, staffed_web: WebServer) -> Iterator[Exchange]:
+    with staffed_web.exchange(parts) as running:
         yield running
-
-
-@pytest.fixture
-def ana(exchange: Exchange) -> Iterator[Dispatcher]:
-    with dispatcher(exchange, "ana") as person:
-        yield person
 
 
 def said(exchange: Exchange) -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from callflow.errors import StoreUnavailable
 from callflow.store.calls import CallStore
 from callflow.store.keys import SAID_CHANNEL
 from callflow.store.staff_actions import StaffActions
-from tests.dispatchers import Dispatcher, dispatcher, staffed_exchange
-from tests.exchange import RELAY, Exchange
+from tests.dispatchers import Dispatcher
+from tests.exchange import RELAY, Exchange, WebServer
 from tests.parts import SID, Parts
 from tests.relay_socket import Socket, relay
 from tests.waiting import wait_until
@@ -27,15 +26,9 @@ REPLY = "Please stay inside and keep away from the doors."
 
 
 @pytest.fixture
-def exchange(parts: Parts, redis_url: str, tmp_path: Path) -> Iterator[Exchange]:
-    with staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=1_000) as running:
+def exchange(parts: Parts, staffed_web: WebServer) -> Iterator[Exchange]:
+    with staffed_web.exchange(parts) as running:
         yield running
-
-
-@pytest.fixture
-def ana(exchange: Exchange) -> Iterator[Dispatcher]:
-    with dispatcher(exchange, "ana") as person:
-        yield person
 
 
 def said(exchange: Exchange) -> list[tuple[str, str]]:
@@ -90,7 +83,7 @@ def test_while_a_reply_does_not_come_the_phrase_is_said_in_place_of_a_holding_ph
 
 
 def test_what_was_sent_and_could_not_be_noted_is_not_sent_again(
-    parts: Parts, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    parts: Parts, slow_exchange: Exchange, slow_ana: Dispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, failed = StaffActions.mark_heard, list[object]()
 
@@ -105,19 +98,15 @@ def test_what_was_sent_and_could_not_be_noted_is_not_sent_again(
         return all(one.until for one in parts.record().sayings)
 
     monkeypatch.setattr(StaffActions, "mark_heard", fails_once)
-    with (
-        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
-        dispatcher(exchange, "ana") as ana,
-    ):
-        exchange.line(called=RELAY).arrives()
-        with relay(exchange) as socket, exchange.worker(REPLY):
-            socket.setup()
-            ana.does("say", text=PHRASE)
-            assert socket.hears_reply() == PHRASE
-            wait_until(noted, "it is never noted")
-            assert failed
-            socket.says("thank you")
-            assert socket.hears_reply() == REPLY
+    slow_exchange.line(called=RELAY).arrives()
+    with relay(slow_exchange) as socket, slow_exchange.worker(REPLY):
+        socket.setup()
+        slow_ana.does("say", text=PHRASE)
+        assert socket.hears_reply() == PHRASE
+        wait_until(noted, "it is never noted")
+        assert failed
+        socket.says("thank you")
+        assert socket.hears_reply() == REPLY
 
 
 @contextmanager
@@ -130,24 +119,20 @@ def broken(exchange: Exchange, *, until: Callable[[Socket], None]) -> Iterator[N
 
 
 def test_a_phrase_whose_socket_broke_before_it_was_spoken_is_said_by_the_next(
-    parts: Parts, redis_url: str, tmp_path: Path
+    parts: Parts, slow_exchange: Exchange, slow_ana: Dispatcher
 ) -> None:
-    with (
-        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
-        dispatcher(exchange, "ana") as ana,
-    ):
-        exchange.line(called=RELAY).arrives()
+    slow_exchange.line(called=RELAY).arrives()
 
-        def phrase(socket: Socket) -> None:
-            ana.does("say", text=PHRASE)
-            assert socket.hears_reply() == PHRASE
+    def phrase(socket: Socket) -> None:
+        slow_ana.does("say", text=PHRASE)
+        assert socket.hears_reply() == PHRASE
 
-        with broken(exchange, until=phrase), relay(exchange) as socket:
-            socket.setup()
-            assert socket.hears_reply() == PHRASE
-            socket.send(type="info", name="tokensPlayed", value=PHRASE)
-            wait_until(lambda: parts.record().sayings == (), "it is not known to have been heard")
-    assert said(exchange).count(("human", PHRASE)) == 1
+    with broken(slow_exchange, until=phrase), relay(slow_exchange) as socket:
+        socket.setup()
+        assert socket.hears_reply() == PHRASE
+        socket.send(type="info", name="tokensPlayed", value=PHRASE)
+        wait_until(lambda: parts.record().sayings == (), "it is not known to have been heard")
+    assert said(slow_exchange).count(("human", PHRASE)) == 1
 
 
 def test_a_phrase_that_was_spoken_is_not_said_by_the_next_socket(
@@ -168,20 +153,16 @@ def test_a_phrase_that_was_spoken_is_not_said_by_the_next_socket(
 
 
 def test_a_phrase_that_was_dropped_when_the_caller_spoke_into_the_reply_is_said_after_it(
-    parts: Parts, redis_url: str, tmp_path: Path
+    slow_exchange: Exchange, slow_ana: Dispatcher
 ) -> None:
     """The carrier drops all that it has not begun to say."""
-    with (
-        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
-        dispatcher(exchange, "ana") as ana,
-        exchange.worker(REPLY),
-    ):
-        exchange.line(called=RELAY).arrives()
-        with relay(exchange) as socket:
+    with slow_exchange.worker(REPLY):
+        slow_exchange.line(called=RELAY).arrives()
+        with relay(slow_exchange) as socket:
             socket.setup()
             socket.says("stuck")
             assert socket.hears_reply() == REPLY
-            ana.does("say", text=PHRASE)
+            slow_ana.does("say", text=PHRASE)
             assert socket.hears_reply() == PHRASE
             socket.send(
                 type="interrupt", utteranceUntilInterrupt="Please", durationUntilInterruptMs=90
@@ -191,45 +172,33 @@ def test_a_phrase_that_was_dropped_when_the_caller_spoke_into_the_reply_is_said_
 
 
 def test_a_caller_who_speaks_into_it_does_not_hear_it_again(
-    parts: Parts, redis_url: str, tmp_path: Path
+    parts: Parts, slow_exchange: Exchange, slow_ana: Dispatcher
 ) -> None:
-    with (
-        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
-        dispatcher(exchange, "ana") as ana,
-    ):
-        exchange.line(called=RELAY).arrives()
-        with relay(exchange) as socket:
-            socket.setup()
-            ana.does("say", text=PHRASE)
-            assert socket.hears_reply() == PHRASE
-            socket.send(type="interrupt", utteranceUntilInterrupt="The", durationUntilInterruptMs=9)
-            with exchange.worker(REPLY):
-                for said_by_caller in ("what", "i see"):
-                    socket.says(said_by_caller)
-                    assert socket.hears_reply() == REPLY
-            assert parts.record().sayings == ()
+    slow_exchange.line(called=RELAY).arrives()
+    with relay(slow_exchange) as socket:
+        socket.setup()
+        slow_ana.does("say", text=PHRASE)
+        assert socket.hears_reply() == PHRASE
+        socket.send(type="interrupt", utteranceUntilInterrupt="The", durationUntilInterruptMs=9)
+        with slow_exchange.worker(REPLY):
+            for said_by_caller in ("what", "i see"):
+                socket.says(said_by_caller)
+                assert socket.hears_reply() == REPLY
+        assert parts.record().sayings == ()
 
 
 @pytest.mark.parametrize("slow", ["interrupt", "save_played", "mark_heard"])
 def test_a_store_that_is_slow_to_note_what_was_heard_keeps_no_words_waiting(
-    parts: Parts,
-    redis_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    slow: str,
+    slow_exchange: Exchange, slow_ana: Dispatcher, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     free = threading.Event()
-    with (
-        staffed_exchange(parts, redis_url, tmp_path, speech_letters_per_s=5) as exchange,
-        dispatcher(exchange, "ana") as ana,
-        exchange.worker(REPLY),
-    ):
-        exchange.line(called=RELAY).arrives()
-        with relay(exchange) as socket:
+    with slow_exchange.worker(REPLY):
+        slow_exchange.line(called=RELAY).arrives()
+        with relay(slow_exchange) as socket:
             socket.setup()
             socket.says("stuck")
             assert socket.hears_reply() == REPLY
-            ana.does("say", text=PHRASE)
+            slow_ana.does("say", text=PHRASE)
             assert socket.hears_reply() == PHRASE
             owner = StaffActions if slow == "mark_heard" else CallStore
             monkeypatch.setattr(owner, slow, lambda *_, **__: free.wait(5))
