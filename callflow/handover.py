@@ -192,7 +192,7 @@ class Ringing:
         except CallIsOver:
             return
         except TelephoneError as error:
-            self.handovers.note(call_sid, "fetch_failed", error.reason)
+            self.handovers.add_journal_line(call_sid, "fetch_failed", error.reason)
 
     def left(self, call_sid: str) -> Result:
         """The human has left the conference: the agent has the call again."""

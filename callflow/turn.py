@@ -155,7 +155,7 @@ class Turns:
             guard.check()
             for remark in piece.remarks:
                 # What a guard has caught and how a model has failed.
-                self.store.handovers.note(record.call_sid, "remarked", remark)
+                self.store.handovers.add_journal_line(record.call_sid, "remarked", remark)
             text += piece.text
             if piece.last:
                 return text, piece

@@ -188,7 +188,7 @@ class CallStore:
                 raise TurnOutOfOrder(call_sid, turn, int(facts["heard"]))
         if not assured:
             if word != Result.AGAIN:
-                self.handovers.note(call_sid, "remarked", UNREPLICATED)
+                self.handovers.add_journal_line(call_sid, "remarked", UNREPLICATED)
             raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
         if word == Result.AGAIN:
             return UtteranceStored(Result.AGAIN)
@@ -418,7 +418,7 @@ class CallStore:
             )
         )
         if not assured and word in (Result.OK, Result.MOVED):
-            self.handovers.note(lease.call_sid, "remarked", UNREPLICATED)
+            self.handovers.add_journal_line(lease.call_sid, "remarked", UNREPLICATED)
         return Committed(Result(word), "alerted" in said, "hurried" in said)
 
     def hand_back(

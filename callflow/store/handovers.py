@@ -114,7 +114,7 @@ class Handovers:
         )
         return Result(reply.word)
 
-    def note(self, call_sid: str, event: str, reason: str) -> None:
+    def add_journal_line(self, call_sid: str, event: str, reason: str) -> None:
         """One line in the journal of a call that is open; none when it is not. Twice, two lines."""
         line = secrets.token_hex(4)
         self._scripts.run(

@@ -147,7 +147,7 @@ class CallAccess:
         )
         if word is not Result.OK:
             return False
-        note = self.web.store.handovers.note
+        note = self.web.store.handovers.add_journal_line
         if full:
             await run(note, self.call_sid, "put_through", OVERLOAD)
         elif site is not None and site.mode == "agent_only":

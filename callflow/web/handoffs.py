@@ -38,7 +38,7 @@ async def fetch_human(call: CallAccess, reason: str = "no_reply") -> bool:
     try:
         wanted = await executor.run(handovers.want, call.call_sid, reason)
         if wanted is Result.OK and before is not None and before.unserved:
-            await executor.run(handovers.note, call.call_sid, "unserved", OVERLOAD)
+            await executor.run(handovers.add_journal_line, call.call_sid, "unserved", OVERLOAD)
         # No worker may be there to do it: then whoever speaks with the caller does.
         await executor.begin(call.web.ringing.ring, call.call_sid)
     except StoreError:

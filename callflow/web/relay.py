@@ -621,7 +621,9 @@ async def _leave_flood(session: SocketSession) -> None:
     await fetch_human(call, LIMIT)
     with suppress(StoreError):
         # Where a human was being rung before, this line alone tells of the flood.
-        await call.web.executor.run(call.web.store.handovers.note, call.call_sid, "flooded", LIMIT)
+        await call.web.executor.run(
+            call.web.store.handovers.add_journal_line, call.call_sid, "flooded", LIMIT
+        )
     await session.leave(LIMIT)
 
 

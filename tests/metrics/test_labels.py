@@ -66,7 +66,7 @@ def test_nothing_that_is_said_or_who_said_it_is_in_the_metrics(
     secret = "Xylophone"
     parts.intake.open(SID, site="tower", facts={"lift": secret})
     parts.intake.hear(SID, 1, f"my name is {secret}")
-    parts.store.handovers.note(SID, "remarked", f"guard:{secret} Miller")
+    parts.store.handovers.add_journal_line(SID, "remarked", f"guard:{secret} Miller")
     parts.store.handovers.want(SID, f"call {secret} on +441632960999")
     watched.look()
     text = watched.metrics.exposition()[0].decode()

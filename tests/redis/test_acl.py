@@ -111,7 +111,7 @@ def _a_day_at_work(parts: Parts, url: str) -> None:
         store.interrupt(SID, 1, "Hell")
         with pytest.raises(StoreUnreplicated):
             CallStore(scripts, TIMING).record_utterance(SID, 1, "stuck")
-        handovers.note(SID, "noted", "why")
+        handovers.add_journal_line(SID, "noted", "why")
 
         lost = _claimed(parts, SID, 2)
         wait_until(lambda: parts.leases.look().suspects, "its beat is never overdue")

@@ -57,7 +57,7 @@ def test_fault_35_every_key_of_a_call_that_has_ended_has_a_lifetime(
     assert all(0 < left <= parts.timing.completed_ttl_ms for left in left_ms)
     # Nor does a late word bring one back that stays.
     parts.store.save_sent(SID, 1, 12, left_ms=0)
-    parts.store.handovers.note(SID, "remarked", "late")
+    parts.store.handovers.add_journal_line(SID, "remarked", "late")
     assert keys_without_lifetime(parts.client) == []
     for shard in ALL_SHARDS:
         assert parts.client.zscore(shard.active, SID) is None

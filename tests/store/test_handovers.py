@@ -282,11 +282,11 @@ def test_an_ended_call_is_neither_interrupted_nor_passed_on(call: Parts) -> None
 
 
 def test_a_remark_stands_in_the_journal_of_an_open_call_only(call: Parts) -> None:
-    call.store.handovers.note(SID, "agent_only", "site x says so")
+    call.store.handovers.add_journal_line(SID, "agent_only", "site x says so")
     assert call.events()[-1] == "agent_only"
     call.store.end(SID, "hung_up")
-    call.store.handovers.note(SID, "agent_only", "site x says so")
-    call.store.handovers.note("CAunknown", "agent_only", "site x says so")
+    call.store.handovers.add_journal_line(SID, "agent_only", "site x says so")
+    call.store.handovers.add_journal_line("CAunknown", "agent_only", "site x says so")
     assert call.events()[-1] == "ended"
 
 

@@ -162,7 +162,7 @@ SCRIPTS: dict[str, tuple[Callable[[Parts, str], None], Asked]] = {
     ),
     "add_journal_line": (
         _opened,
-        lambda parts, sid: parts.store.handovers.note(sid, "remarked", "why"),
+        lambda parts, sid: parts.store.handovers.add_journal_line(sid, "remarked", "why"),
     ),
     "rewake": (
         _owed,

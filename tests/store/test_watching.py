@@ -104,7 +104,7 @@ def everything_that_happens(parts: Parts) -> Iterator[tuple[str, Doing]]:
     yield "accepted", accept
     yield "heard by a human", lambda: store.record_utterance(SID, 5, "thank you")
     yield "resumed", lambda: handovers.resume(SID, "left", over=True)
-    yield "remarked", lambda: handovers.note(SID, "remarked", "why")
+    yield "remarked", lambda: handovers.add_journal_line(SID, "remarked", "why")
     yield "lost", lambda: store.failover.admit_loss(SID, 7, told=5)
     yield (
         "ended by somebody",
