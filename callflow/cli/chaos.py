@@ -86,16 +86,8 @@ def chaos(
     kinds = _kinds(strikes)
     files = _Files(judge, report, testimony)
     _refuse_unusable(files, ctx)
-    plan = Plan(
-        seed=seed,
-        seconds=seconds,
-        calls=calls,
-        strikes=kinds,
-        every_s=every,
-        min_replicas=min_replicas,
-        logs=logs,
-    )
-    raise typer.Exit(_ending(plan, files, as_json))
+    plan = Plan(seed, seconds, calls, kinds, every, min_replicas, logs=logs)
+    raise typer.Exit(_carry_out(plan, files, as_json))
 
 
 def _kinds(names: str) -> tuple[str, ...]:
@@ -155,7 +147,7 @@ def _refuse_unwritable(path: Path, option: str) -> None:
         ) from error
 
 
-def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
+def _carry_out(plan: Plan, files: _Files, as_json: bool) -> int:
     """Do all of it, and tell the exit code."""
     from callflow.lab.chaos.chaos_report import page
     from callflow.lab.chaos.judge import judge
@@ -164,17 +156,17 @@ def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
     # A run that is told to end ends its servers and processes first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     out = terminal.console(sys.stderr if as_json else None)
-    told: RunEvidence | None = None
+    evidence: RunEvidence | None = None
     verdict: Verdict | None = None
     try:
-        told = _kept(files.judge) if files.judge is not None else _seen(plan, out)
+        evidence = _read_evidence(files.judge) if files.judge is not None else _run(plan, out)
         # First of all, so that a judge who stumbles can be asked again.
-        written = [_write(files.testimony, told.to_json)]
-        verdict = judge(told)
-        _show(verdict, told, out, as_json)
-        written.append(_write(files.report, lambda: page(told, verdict)))
+        written = [_write(files.testimony, evidence.to_json)]
+        verdict = judge(evidence)
+        _show(verdict, evidence, out, as_json)
+        written.append(_write(files.report, lambda: page(evidence, verdict)))
     except KeyboardInterrupt:
-        typer.echo(f"callflow: {_interrupted(told, verdict)}", err=True)
+        typer.echo(f"callflow: {_interruption(evidence, verdict)}", err=True)
         return INTERRUPTED
     except CallflowError as error:
         typer.echo(f"callflow: {error}", err=True)
@@ -188,15 +180,15 @@ def _ending(plan: Plan, files: _Files, as_json: bool) -> int:
     return 0 if verdict.good else PROMISE_BROKEN
 
 
-def _interrupted(told: RunEvidence | None, verdict: Verdict | None) -> str:
+def _interruption(evidence: RunEvidence | None, verdict: Verdict | None) -> str:
     if verdict is not None:
         return "interrupted: the report was not finished"
-    if told is not None:
+    if evidence is not None:
         return "interrupted: nothing was judged"
     return "interrupted: nothing was judged, and what was heard so far was dropped"
 
 
-def _seen(plan: Plan, out: Console) -> RunEvidence:
+def _run(plan: Plan, out: Console) -> RunEvidence:
     from callflow import bootstrap
     from callflow.lab.chaos.chaos_run import RunWatcher, run
 
@@ -205,18 +197,19 @@ def _seen(plan: Plan, out: Console) -> RunEvidence:
         return run(plan, RunWatcher(out.print))
     with out.status("starting servers and processes") as status:
         return run(
-            plan, RunWatcher(out.print, lambda progress: status.update(_words(progress, plan)))
+            plan,
+            RunWatcher(out.print, lambda progress: status.update(_progress_line(progress, plan))),
         )
 
 
-def _words(progress: RunProgress, plan: Plan) -> str:
+def _progress_line(progress: RunProgress, plan: Plan) -> str:
     return (
         f"{progress.at_s:.0f} of {plan.seconds:.0f} s, {progress.calls} calls, "
         f"{progress.answered} turns answered, {progress.strikes} strikes"
     )
 
 
-def _kept(path: Path) -> RunEvidence:
+def _read_evidence(path: Path) -> RunEvidence:
     from callflow.lab.chaos.run_evidence import EvidenceRefused, RunEvidence
 
     try:
@@ -241,12 +234,12 @@ def _write(path: Path | None, content: Callable[[], str]) -> bool:
     return True
 
 
-def _show(verdict: Verdict, told: RunEvidence, out: Console, as_json: bool) -> None:
+def _show(verdict: Verdict, evidence: RunEvidence, out: Console, as_json: bool) -> None:
     from callflow.lab.chaos.chaos_report import harmed, summary
 
     out.print(summary(verdict))
     if verdict.harmed:
-        out.print(harmed(told, verdict))
+        out.print(harmed(evidence, verdict))
     if as_json:
         print(verdict.as_json(), flush=True)
     if verdict.untried:

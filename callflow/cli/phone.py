@@ -60,7 +60,13 @@ class _Plan:
     speed: float
     seed: int
     human: HumanAnswer
+    faults: NetworkFaults
     as_json: bool
+
+    def carrier(self, account: PhoneAccount) -> Carrier:
+        return open_carrier(
+            account, speed=self.speed, seed=self.seed, human=self.human, faults=self.faults
+        )
 
 
 _Number = Annotated[str, typer.Option(metavar="NUMBER", help="Whom to call.")]
@@ -127,32 +133,19 @@ def phone(
     from callflow.lab.carrier.network_faults import NetworkFaults
 
     by_hand = calls == 1 and turns is None
+    faults = NetworkFaults(repeat, delay, reorder, drop, 0.0, hang_up, interrupt, give_up)
     plan = _Plan(
-        to=to,
-        from_=from_,
-        language=language,
-        calls=calls,
-        rate_per_s=rate,
-        turns=turns or 4,
+        *(to, from_, language, calls, rate, turns or 4),
         speed=speed or (TALKING if by_hand else 1.0),
         seed=int.from_bytes(os.urandom(2), "big") if seed is None else seed,
         human=human,
+        faults=faults,
         as_json=as_json,
-    )
-    mischief = NetworkFaults(
-        repeat=repeat,
-        delay=delay,
-        reorder=reorder,
-        drop=drop,
-        hang_up=hang_up,
-        interrupt=interrupt,
-        give_up=give_up,
     )
     account = _account(url)
     # Told to end, it hangs up first.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    work = _talk if by_hand else _load
-    raise typer.Exit(asyncio.run(work(account, plan, mischief)))
+    raise typer.Exit(asyncio.run((_talk if by_hand else _load)(account, plan)))
 
 
 def _account(url: str | None) -> PhoneAccount:
@@ -184,32 +177,14 @@ def open_carrier(
     """A carrier that is set up as `twilio setup` sets the real one up."""
     from callflow.lab.carrier.carrier import Carrier
     from callflow.lab.carrier.simulated_people import HumanBehaviour
-    from callflow.twilio.rest import wanted_settings
 
-    number = wanted_settings(account.public_url)
-    return Carrier(
-        account.targets,
-        account.public_url,
-        account.account_sid,
-        account.auth_token,
-        api_port=account.api_port,
-        speed=speed,
-        seed=seed,
-        network_faults=faults,
-        voice_url=number.voice_url,
-        status_url=number.status_callback,
-        fallback=number.voice_fallback_url,
-        human=HumanBehaviour(human.value, after_s=5.0, talks_s=10.0),
+    behaviour = HumanBehaviour(human.value, after_s=5.0, talks_s=10.0)
+    return Carrier.for_account(
+        account, speed=speed, seed=seed, network_faults=faults, human=behaviour
     )
 
 
-def _planned_carrier(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> Carrier:
-    return open_carrier(
-        account, speed=plan.speed, seed=plan.seed, human=plan.human, faults=mischief
-    )
-
-
-async def _talk(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> int:
+async def _talk(account: PhoneAccount, plan: _Plan) -> int:
     """One call by hand or through a pipe; the exit code."""
     from callflow.lab.carrier.simulated_people import Keyboard, Typist
 
@@ -217,7 +192,7 @@ async def _talk(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
     show: Show = JsonLines() if plan.as_json else ConversationPrinter(typed=typed)
     keyboard = Keyboard(sys.stdin.fileno())
     typist = Typist(keyboard.lines)
-    async with _planned_carrier(account, plan, mischief) as carrier:
+    async with plan.carrier(account) as carrier:
         call = carrier.place(
             typist,
             to=plan.to,
@@ -258,7 +233,7 @@ def _interrupts(typist: Typist, call: Call) -> asyncio.Event:
     return hung_up
 
 
-async def _load(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> int:
+async def _load(account: PhoneAccount, plan: _Plan) -> int:
     """Calls from a script; the exit code."""
     import asyncio
 
@@ -267,7 +242,7 @@ async def _load(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
 
     placed: list[Call] = []
     progress = Progress(plan.calls)
-    async with _planned_carrier(account, plan, mischief) as carrier:
+    async with plan.carrier(account) as carrier:
         showing = asyncio.create_task(progress.keep_showing(placed))
         try:
             reports = await load(
@@ -292,10 +267,10 @@ async def _load(account: PhoneAccount, plan: _Plan, mischief: NetworkFaults) -> 
 
 
 def _person(plan: _Plan, number: int) -> Behaviour:
-    from callflow.lab.carrier.simulated_people import Behaviour, lines
+    from callflow.lab.carrier.simulated_people import Behaviour, script_lines
 
     return Behaviour(
-        lines(plan.language, number),
+        script_lines(plan.language, number),
         turns=plan.turns,
         language=plan.language,
         fillers=fillers(plan.language),

@@ -71,44 +71,44 @@ class ConversationPrinter:
         text = str(facts.get("text", ""))
         match event:
             case "heard":
-                self._heard(str(facts["kind"]), text)
+                self._print_heard(str(facts["kind"]), text)
             case "token":
                 self._write(terminal.plain(text))
             case "cut":
                 self._write(" –")
             case "said":
-                self._said(text)
+                self._print_said(text)
             case "listens" if self._typed and self._console.is_terminal:
                 self._end_line()
                 self._console.print(terminal.text(YOU, "bold cyan"), end="")
                 self._prompted = True
             case "silence":
-                self._silence(float(str(facts["length_s"])))
+                self._print_silence(float(str(facts["length_s"])))
             case "status":
-                self._note(str(facts["status"]))
+                self._print_note(str(facts["status"]))
             case "failure" | "session_lost":
-                self._note(str(facts["reason"]), "yellow")
+                self._print_note(str(facts["reason"]), "yellow")
             case "digits_sent":
-                self._note(f"keys towards the lift: {facts['digits']}")
+                self._print_note(f"keys towards the lift: {facts['digits']}")
 
     def report(self, report: CallReport) -> None:
         """Say how it ended."""
         ended = f"the call is over after {report.duration_s:.0f} s, ended by the {report.ended_by}"
         longest = f"longest silence {report.longest_silence_s:.1f} s"
         again = terminal.counted(report.retries, "retry", "retries") if report.retries else ""
-        self._note(terminal.sentence((ended, longest, again)))
+        self._print_note(terminal.sentence((ended, longest, again)))
 
-    def _heard(self, kind: str, text: str) -> None:
+    def _print_heard(self, kind: str, text: str) -> None:
         self._end_line()
         if kind in _SOUNDS:
-            self._note(_SOUNDS[kind], "magenta")
+            self._print_note(_SOUNDS[kind], "magenta")
             return
         if self._console.is_terminal:
             self._console.print(terminal.text(LIFT, "bold green"), end="")
         self._in_line = True
         self._write(terminal.plain(text))
 
-    def _said(self, text: str) -> None:
+    def _print_said(self, text: str) -> None:
         self._prompted = False
         self._end_line()
         if not self._typed and self._console.is_terminal:
@@ -124,12 +124,12 @@ class ConversationPrinter:
             self._write("\n")
         self._in_line = self._prompted = False
 
-    def _silence(self, length_s: float) -> None:
+    def _print_silence(self, length_s: float) -> None:
         if length_s >= LONG_SILENCE_S:
             style = "bold red" if length_s > TOO_LONG_S else "dim"
-            self._note(f"(silence, {length_s:.1f} s)", style)
+            self._print_note(f"(silence, {length_s:.1f} s)", style)
 
-    def _note(self, words: str, style: str = "dim") -> None:
+    def _print_note(self, words: str, style: str = "dim") -> None:
         self._end_line()
         terminal.console(sys.stderr).print(terminal.text(words, style), soft_wrap=True)
 

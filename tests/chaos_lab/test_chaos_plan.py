@@ -69,7 +69,7 @@ def test_the_replay_command_makes_the_same_plan_again(
         seen.append(again)
         raise SystemExit
 
-    monkeypatch.setattr(chaos, "_seen", stop)
+    monkeypatch.setattr(chaos, "_run", stop)
 
     CliRunner().invoke(app, shlex.split(plan.command)[1:])
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from callflow.lab.carrier.call_report import HeardSound
 from callflow.lab.chaos.judge import judge
-from callflow.lab.chaos.promises import PROMISE, FaultKind
+from callflow.lab.chaos.promises import FaultKind
 from callflow.responder.synthetic import PARTS, Counted
 from tests.chaos_lab.made_evidence import EN, Talk, run_of, sentence, utterance
 
@@ -223,9 +223,9 @@ def test_one_wrong_is_found_and_nothing_else(shape: Shape) -> None:
         do(shape, talk)
         verdict = judge(run_of([talk]))
         assert {fault.kind for fault in verdict.faults} == {kind}, wrong
-        assert verdict.broken == (PROMISE[kind],), wrong
+        assert verdict.broken == (kind.promise,), wrong
         assert verdict.harmed == (talk.report.call_sid,), wrong
-        assert verdict.promises[PROMISE[kind]].failed == len(verdict.faults), wrong
+        assert verdict.promises[kind.promise].failed == len(verdict.faults), wrong
 
 
 @settings(max_examples=30)

@@ -31,7 +31,7 @@ class ApplicationFailed(CallflowError):
         self.code = code
         self.url = url
         self.reason = reason
-        super().__init__(f"{_shown(url)}: {reason} (error {code})")
+        super().__init__(f"{_without_query(url)}: {reason} (error {code})")
 
 
 class TwimlRefused(CallflowError):
@@ -50,10 +50,10 @@ class AddressRefused(CallflowError):
         self.code = code
         self.url = url
         self.reason = reason
-        super().__init__(f"{_shown(url)}: {reason}")
+        super().__init__(f"{_without_query(url)}: {reason}")
 
 
-def _shown(url: str) -> str:
+def _without_query(url: str) -> str:
     """Without its query, in which an application may carry what somebody said."""
     return url.partition("?")[0]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from callflow.lab.carrier.app_network import Network
 from callflow.lab.carrier.background_tasks import Background
 from callflow.lab.carrier.call_report import CallReport
 from callflow.lab.carrier.carrier_call import Call, OutboundCall, SimulatedPerson
 from callflow.lab.carrier.network_faults import FaultDice, NetworkFaults
+from callflow.lab.carrier.phone_account import PhoneAccount
 from callflow.lab.carrier.phone_line import Listener, Tell
 from callflow.lab.carrier.rest_server import ApiServer, RestApi
 from callflow.lab.carrier.simulated_people import Behaviour, Caller, HumanBehaviour
@@ -26,6 +27,7 @@ from callflow.lab.carrier.webhook_client import (
     HttpClient,
     Webhooks,
 )
+from callflow.twilio.rest import wanted_settings
 
 NUMBER: Final = "+441632960010"
 LIFT: Final = "+441632960999"
@@ -93,6 +95,22 @@ class Carrier:
             dial=self._ring,
         )
         self._api = ApiServer(RestApi(self._switchboard, auth_token).app, api_port)
+
+    @classmethod
+    def for_account(cls, account: PhoneAccount, **options: Any) -> Self:
+        """One whose number is set up as `callflow twilio setup` sets up a real one."""
+        number = wanted_settings(account.public_url)
+        return cls(
+            account.targets,
+            account.public_url,
+            account.account_sid,
+            account.auth_token,
+            api_port=account.api_port,
+            voice_url=number.voice_url,
+            status_url=number.status_callback,
+            fallback=number.voice_fallback_url,
+            **options,
+        )
 
     @property
     def targets(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Carries out <Connect><ConversationRelay>: the call goes on by frames over a WebSocket.
 
 When the socket ends, however it ends, the action is asked with what is known about it; Twilio does
-not connect again by itself. Tokens become words that are spoken one after the other, without a
+not connect again by itself. Tokens become words that are part_said one after the other, without a
 timer for each: where each begins and ends is known when it arrives, so what was heard at any moment
 can be computed to the letter.
 """
@@ -36,7 +36,7 @@ class _SpokenMessage:
     complete: bool = False
     pieces: list[tuple[str, float, float]] = field(default_factory=list)
 
-    def spoken(self, until: float, speed: float) -> str:
+    def part_said(self, until: float, speed: float) -> str:
         """What of it has been said then."""
         return "".join(
             text if end <= until else spoken_part(text, until - begin, speed)
@@ -102,7 +102,7 @@ class Speaker:
         self._add(message, text, now)
         message.complete = last
         if last and not self.busy:
-            self._ended()
+            self._finish_speaking()
 
     def cut(self) -> tuple[str, int] | None:
         """Fall silent. What was heard of the message, and for how long at the pace of a real
@@ -132,7 +132,7 @@ class Speaker:
         self._listener.tell("token", text=text)
         if self._end is not None:
             self._end.cancel()
-        self._end = asyncio.get_running_loop().call_at(self._until, self._ended)
+        self._end = asyncio.get_running_loop().call_at(self._until, self._finish_speaking)
         self._line.change()
         self._tell_when_played(text, begin)
 
@@ -145,7 +145,7 @@ class Speaker:
             begin += speech_seconds(sentence, self._line.speed)
             self._playing.append(loop.call_at(begin, self._played, sentence))
 
-    def _ended(self) -> None:
+    def _finish_speaking(self) -> None:
         message = self._messages[-1]
         if message.complete:
             heard = message.heard
@@ -177,7 +177,7 @@ class Speaker:
             if message.begins > now:
                 self._listener.unhear(message.heard)
             elif message.pieces[-1][2] > now:
-                self._listener.finish(message.heard, message.spoken(now, self._line.speed), now)
+                self._listener.finish(message.heard, message.part_said(now, self._line.speed), now)
         for telling in self._playing:
             telling.cancel()
         self._until = now
@@ -224,7 +224,7 @@ class RelaySession:
         self._verb = verb
         self._id = call.switchboard.new_sid("VX")
         self._began = time.monotonic()
-        self._speaker = Speaker(call.line, self._tell_played if verb.tells_played else None)
+        self._speaker = Speaker(call.line, self._report_played if verb.tells_played else None)
         self._socket: ClientConnection | None = None
         self._language = verb.language
         self._malformed = 0
@@ -425,7 +425,7 @@ class RelaySession:
             return False
         return True
 
-    def _tell_played(self, text: str) -> None:
+    def _report_played(self, text: str) -> None:
         """Tell the peer which of its words have been heard."""
         frame = {"type": "info", "name": "tokensPlayed", "value": text}
         self._call.switchboard.background.start(self._send(frame))

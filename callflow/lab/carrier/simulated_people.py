@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Collection, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import resources
 from random import Random
 from typing import Any, Final, Literal
 
@@ -15,52 +17,13 @@ from callflow.lab.carrier.background_tasks import cancelled
 from callflow.lab.carrier.network_faults import CallerFaults
 from callflow.lab.carrier.phone_line import CallerLine, Floor
 
-LINES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
-    "en": (
-        (
-            "hello the lift has stopped and the doors won't open",
-            "yes I'm inside and I'm on my own",
-            "no I'm fine nobody is hurt",
-            "no smoke nothing like that",
-            "the display says four",
-            "yes the lights are on",
-        ),
-        (
-            "hi we're stuck between two floors",
-            "there are three of us in here",
-            "one of us is a bit nervous but we're all right",
-            "no nothing",
-            "it says lift B on the panel",
-            "okay we'll wait",
-        ),
-    ),
-    "es": (
-        (
-            "hola el ascensor se ha parado y la puerta no se abre",
-            "sí estoy dentro y estoy solo",
-            "no estoy bien no hay nadie herido",
-            "no hay humo ni nada",
-            "el indicador marca el tres",
-            "sí las luces están encendidas",
-        ),
-    ),
-    "zh": (
-        (
-            "你好电梯停了门打不开",
-            "我在里面就我一个人",
-            "没有受伤",
-            "没有烟",
-            "显示的是五楼",
-            "灯还亮着",
-        ),
-    ),
-}
 
-
-def lines(language: str, number: int) -> tuple[str, ...]:
-    """The lines of the `number`th caller; English where the language is not spoken here."""
-    known = LINES.get(primary_language(language), LINES["en"])
-    return known[number % len(known)]
+def script_lines(language: str, number: int) -> tuple[str, ...]:
+    """What the `number`th caller of a load says; English where the language is not spoken here."""
+    path = resources.files("callflow.lab.carrier") / "phone_scripts.json"
+    scripts: dict[str, list[list[str]]] = json.loads(path.read_text(encoding="utf-8"))
+    known = scripts.get(primary_language(language), scripts["en"])
+    return tuple(known[number % len(known)])
 
 
 KEYS: Final = frozenset("0123456789*#")

@@ -90,7 +90,7 @@ class CallJudge:
             self._check_answer(utterance)
         self._check_end()
         self._check_poison()
-        return self._finished()
+        return self._finish()
 
     def judge_by_record(
         self, record: CallRecord | None, journal: Sequence[JournalEntry]
@@ -98,7 +98,7 @@ class CallJudge:
         """The same where only the record, if there is one, tells what the replies were."""
         if record is None:
             self._blame(FaultKind.LOST, 0.0, "there is no record")
-            return self._finished()
+            return self._finish()
         self._check_record(record, journal)
         if not self._report.with_human:
             for turn in self._report.lost:
@@ -108,9 +108,9 @@ class CallJudge:
             self._blame(FaultKind.DROPPED, self._report.duration_s, detail)
         for complaint in compare_with_record(self._report, record, self._slack):
             self._blame(complaint.kind, complaint.at_s, complaint.detail)
-        return self._finished()
+        return self._finish()
 
-    def _finished(self) -> CallFindings:
+    def _finish(self) -> CallFindings:
         self._found.silences = len(self._report.silences)
         for one in self._report.silences:
             if one.own_s > LONGEST_SILENCE_S:
@@ -150,7 +150,7 @@ class CallJudge:
 
     def _check_replies(self) -> None:
         for event in self._events:
-            if event.sound is Sound.PART and self._loss_allowed(event.at_s):
+            if event.sound is Sound.PART and self._may_lose(event.at_s):
                 self._replies.forgive_forgetting()
             if event.sound is Sound.OPENING and event.after > 0:
                 self._blame(FaultKind.FORGOTTEN, event.at_s, "the call was opened once more")
@@ -247,13 +247,13 @@ class CallJudge:
         )
 
     def _count_loss(self, turn: SpokenTurn) -> None:
-        if self._loss_allowed(self._report.duration_s):
+        if self._may_lose(self._report.duration_s):
             self._found.losses += 1
         else:
             detail = f"turn {turn.number} was taken, and then asked for again"
             self._blame(FaultKind.LOST, turn.ended_s, detail)
 
-    def _loss_allowed(self, until_s: float) -> bool:
+    def _may_lose(self, until_s: float) -> bool:
         """True when a failover before then was allowed to take writes."""
         if self._conditions.min_replicas > 0:
             return False

@@ -35,14 +35,14 @@ def summary(verdict: Verdict) -> RenderableType:
     if verdict.replay:
         ending.append(Text(f"again: {verdict.replay}", "dim"))
     if verdict.unmade:
-        ending.insert(0, Text(_unmade(verdict), "yellow"))
+        ending.insert(0, Text(_list_unmade(verdict), "yellow"))
     if verdict.detected:
         ending.insert(0, Text(f"taken by failovers, and asked again: {verdict.detected}"))
     return Group(
         Text(facts, "bold"),
-        _promises(verdict),
-        _kinds(verdict),
-        Text(_headline(verdict), "bold green" if _kept(verdict) else "bold red"),
+        _promises_table(verdict),
+        _kinds_table(verdict),
+        Text(_headline(verdict), "bold green" if _is_good(verdict) else "bold red"),
         *(escape_controls(str(fault)) for fault in verdict.faults[:MOST_FAULTS_LISTED]),
         *ending,
     )
@@ -60,7 +60,7 @@ def harmed(evidence: RunEvidence, verdict: Verdict) -> str:
 
 def page(evidence: RunEvidence, verdict: Verdict) -> str:
     """The report as one HTML document that needs nothing else."""
-    shown = _shown(evidence, verdict)
+    shown = _calls_to_draw(evidence, verdict)
     title = "Harmed calls" if verdict.harmed else "The calls that had to bear most"
     facts = (
         f"{verdict.calls} calls, {verdict.turns} turns, {verdict.strikes} strikes in "
@@ -71,8 +71,8 @@ def page(evidence: RunEvidence, verdict: Verdict) -> str:
     return Template(template.read_text(encoding="utf-8")).substitute(
         title=escape(_headline(verdict)),
         seed=str(verdict.seed),
-        mood="good" if _kept(verdict) else "bad",
-        facts=escape(f"{facts} {_unmade(verdict)}." if verdict.unmade else facts),
+        mood="good" if _is_good(verdict) else "bad",
+        facts=escape(f"{facts} {_list_unmade(verdict)}." if verdict.unmade else facts),
         replay=escape(verdict.replay or "(what was kept names no command of ours)"),
         promises=_html_table(
             ("", "promise", "tried", "broken"), (_promise_row(verdict, n) for n in PROMISES)
@@ -86,7 +86,7 @@ def page(evidence: RunEvidence, verdict: Verdict) -> str:
     )
 
 
-def _shown(evidence: RunEvidence, verdict: Verdict) -> list[CallEvidence]:
+def _calls_to_draw(evidence: RunEvidence, verdict: Verdict) -> list[CallEvidence]:
     harmed_sids = set(verdict.harmed)
     found = [caller for caller in evidence.callers if caller.call_sid in harmed_sids]
     if not found:
@@ -105,16 +105,16 @@ def _call(evidence: RunEvidence, caller: CallEvidence, faults: Sequence[Fault]) 
     )
 
 
-def _kept(verdict: Verdict) -> bool:
+def _is_good(verdict: Verdict) -> bool:
     return verdict.good and not verdict.unstruck
 
 
-def _unmade(verdict: Verdict) -> str:
+def _list_unmade(verdict: Verdict) -> str:
     return f"asked for, and not made: {', '.join(verdict.unmade)} (a longer run makes them)"
 
 
 def _headline(verdict: Verdict) -> str:
-    if _kept(verdict):
+    if _is_good(verdict):
         return "every promise was kept"
     if verdict.untried:
         return "nothing was tried: nobody said a word"
@@ -145,7 +145,7 @@ def _promise_row(verdict: Verdict, number: int) -> tuple[str, ...]:
     return (str(number), PROMISES[number], str(tried.tried), str(tried.failed))
 
 
-def _promises(verdict: Verdict) -> Table:
+def _promises_table(verdict: Verdict) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for head in ("", "promise"):
         table.add_column(head)
@@ -157,7 +157,7 @@ def _promises(verdict: Verdict) -> Table:
     return table
 
 
-def _kinds(verdict: Verdict) -> Table:
+def _kinds_table(verdict: Verdict) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0))
     for index, head in enumerate(_KIND_HEADS):
         table.add_column(head, justify="left" if index == 0 else "right")

@@ -14,6 +14,7 @@ from typing import Final
 
 from callflow.lab.carrier.background_tasks import cancelled
 from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.phone_account import PhoneAccount
 from callflow.lab.carrier.simulated_people import HumanBehaviour
 from callflow.lab.chaos.chaos_plan import DemoPlan, Plan
 from callflow.lab.chaos.chaos_servers import Servers, running_servers
@@ -31,7 +32,6 @@ from callflow.lab.leaks import keys_without_lifetime
 from callflow.lab.stack import LocalStack
 from callflow.settings import Settings, load
 from callflow.store.reader import CallReader
-from callflow.twilio.rest import wanted_settings
 
 LETTERS_PER_S: Final = 15.0
 """How fast the simulated voices speak at speed 1."""
@@ -221,20 +221,10 @@ def carrier_for(
     plan: Plan | DemoPlan, line: PhoneLine, web: WebProcesses, human: HumanBehaviour
 ) -> Carrier:
     """The carrier through which all callers of a run call."""
-    number = wanted_settings(line.public_url)
-    return Carrier(
-        web.addresses,
-        line.public_url,
-        line.account_sid,
-        line.auth_token,
-        api_port=line.api_port,
-        speed=plan.speed,
-        seed=plan.seed,
-        human=human,
-        voice_url=number.voice_url,
-        status_url=number.status_callback,
-        fallback=number.voice_fallback_url,
+    account = PhoneAccount(
+        line.public_url, tuple(web.addresses), line.account_sid, line.auth_token, line.api_port
     )
+    return Carrier.for_account(account, speed=plan.speed, seed=plan.seed, human=human)
 
 
 async def run_until_done(

@@ -158,8 +158,8 @@ def judge(evidence: RunEvidence, records: Mapping[str, CallRecord] | None = None
     faults = sorted(
         [
             *(fault for findings in found for fault in findings.faults),
-            *_late_takeovers(takeovers),
-            *_faults_of_the_whole(evidence),
+            *_find_late_takeovers(takeovers),
+            *_find_faults_of_run(evidence),
         ]
     )
     reports = [caller.report for caller in evidence.callers]
@@ -171,8 +171,8 @@ def judge(evidence: RunEvidence, records: Mapping[str, CallRecord] | None = None
         calls=len(reports),
         turns=sum(len(report.turns) for report in reports),
         strikes=len(evidence.strikes),
-        per_kind=_per_kind(evidence, takeovers),
-        promises=_promises(evidence, found, faults),
+        per_kind=_count_per_kind(evidence, takeovers),
+        promises=_count_promises(evidence, found, faults),
         detected=sum(findings.losses for findings in found),
         reply_s=Percentiles.of(time_s for findings in found for time_s in findings.reply_s),
         silence_s=Percentiles.of(one.own_s for report in reports for one in report.silences),
@@ -205,13 +205,13 @@ def find_takeovers(evidence: RunEvidence) -> list[Takeover]:
         found
         for call_sid, journal in evidence.journals.items()
         for found in (
-            *_taken_from_workers(evidence, call_sid, journal),
-            *_never_claimed(evidence, call_sid, journal),
+            *_find_lost_claims(evidence, call_sid, journal),
+            *_find_unclaimed(evidence, call_sid, journal),
         )
     ]
 
 
-def _taken_from_workers(
+def _find_lost_claims(
     evidence: RunEvidence, call_sid: str, journal: Sequence[JournalEntry]
 ) -> Iterator[Takeover]:
     for claim in CallHistory.of(journal).claims:
@@ -223,11 +223,11 @@ def _taken_from_workers(
                 handed_back = claim.ended_by == "handed_back"
                 since_ms = claim.ended_at if handed_back else strike.at_ms
                 waited = (since_ms, claim.taken_up_at)
-                yield _timed(evidence, call_sid, claim.turn, strike, waited)
+                yield _time_takeover(evidence, call_sid, claim.turn, strike, waited)
                 break
 
 
-def _never_claimed(
+def _find_unclaimed(
     evidence: RunEvidence, call_sid: str, journal: Sequence[JournalEntry]
 ) -> Iterator[Takeover]:
     """Turns that were owed, and that nobody had, while messages were lost or no server was there
@@ -239,13 +239,13 @@ def _never_claimed(
             owed = entry
         elif entry.event in ("claimed", "accepted", "ended"):
             if owed is not None and entry.event != "ended":
-                yield from _waited(evidence, call_sid, owed, entry)
+                yield from _find_wait(evidence, call_sid, owed, entry)
             owed, busy = None, entry.event == "claimed"
         elif entry.event in ENDS_CLAIM:
             busy = False
 
 
-def _waited(
+def _find_wait(
     evidence: RunEvidence, call_sid: str, owed: JournalEntry, taken: JournalEntry
 ) -> Iterator[Takeover]:
     def until_ms(strike: Strike) -> int:
@@ -262,10 +262,10 @@ def _waited(
         strike = max(meanwhile, key=until_ms)
         # What is away is waited for; the bound begins when the last of it is back.
         since_ms = max(owed.at, min(until_ms(strike), taken.at))
-        yield _timed(evidence, call_sid, owed.turn, strike, (since_ms, taken.at))
+        yield _time_takeover(evidence, call_sid, owed.turn, strike, (since_ms, taken.at))
 
 
-def _timed(
+def _time_takeover(
     evidence: RunEvidence,
     call_sid: str,
     turn: int | None,
@@ -281,7 +281,7 @@ def _timed(
     return Takeover(call_sid, turn or 0, strike, after_s, bound_s)
 
 
-def _late_takeovers(takeovers: Sequence[Takeover]) -> Iterator[Fault]:
+def _find_late_takeovers(takeovers: Sequence[Takeover]) -> Iterator[Fault]:
     for one in takeovers:
         if one.after_s > one.bound_s:
             detail = (
@@ -291,25 +291,25 @@ def _late_takeovers(takeovers: Sequence[Takeover]) -> Iterator[Fault]:
             yield Fault(round(one.strike.at_s, 3), FaultKind.LATE_TAKEOVER, one.call_sid, detail)
 
 
-def _faults_of_the_whole(evidence: RunEvidence) -> Iterator[Fault]:
+def _find_faults_of_run(evidence: RunEvidence) -> Iterator[Fault]:
     ended_s = max(
         (evidence.offset_s(c.report) + c.report.duration_s for c in evidence.callers),
         default=0.0,
     )
     for log in evidence.fallen:
-        yield Fault(ended_s, FaultKind.FALLEN, None, f"nobody had struck it: {_shortened(log)}")
+        yield Fault(ended_s, FaultKind.FALLEN, None, f"nobody had struck it: {_shorten(log)}")
     for key in evidence.leaked:
         yield Fault(ended_s, FaultKind.LEAK, None, f"{key} has no lifetime")
 
 
-def _shortened(log: str) -> str:
+def _shorten(log: str) -> str:
     """Of a log its first line and its last one, which says what happened."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     ends = lines if len(lines) < 3 else [lines[0], lines[-1]]
     return " … ".join(line[:MOST_LETTERS_OF_A_LINE] for line in ends)
 
 
-def _promises(
+def _count_promises(
     evidence: RunEvidence, found: Sequence[CallFindings], faults: Sequence[Fault]
 ) -> dict[int, PromiseCount]:
     acknowledged = sum(findings.acknowledged for findings in found)
@@ -328,7 +328,9 @@ def _promises(
     return {number: PromiseCount(tried[number], failed[number]) for number in tried}
 
 
-def _per_kind(evidence: RunEvidence, takeovers: Sequence[Takeover]) -> dict[str, StrikeStatistics]:
+def _count_per_kind(
+    evidence: RunEvidence, takeovers: Sequence[Takeover]
+) -> dict[str, StrikeStatistics]:
     strikes: defaultdict[str, list[Strike]] = defaultdict(list)
     for strike in evidence.strikes:
         strikes[strike.kind].append(strike)
@@ -337,13 +339,13 @@ def _per_kind(evidence: RunEvidence, takeovers: Sequence[Takeover]) -> dict[str,
             strikes=len(struck),
             takeover_s=Percentiles.of(t.after_s for t in takeovers if t.strike.kind == kind),
             bound_s=takeover_bound_s(kind, evidence.conditions),
-            silence_s=Percentiles.of(_silences(evidence, struck)),
+            silence_s=Percentiles.of(_find_silences(evidence, struck)),
         )
         for kind, struck in sorted(strikes.items())
     }
 
 
-def _silences(evidence: RunEvidence, strikes: Sequence[Strike]) -> Iterator[float]:
+def _find_silences(evidence: RunEvidence, strikes: Sequence[Strike]) -> Iterator[float]:
     """Of all callers, while these strikes lasted, or their consequences could."""
     windows = [
         (one.at_s, one.until_s + takeover_bound_s(one.kind, evidence.conditions)) for one in strikes

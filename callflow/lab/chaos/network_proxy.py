@@ -294,7 +294,7 @@ class _ProxiedConnection:
             _break(server)
         self._up.flush()
 
-    def said(self, side: _ProxySide, data: bytes) -> None:
+    def receive(self, side: _ProxySide, data: bytes) -> None:
         """Bytes from one of the sides."""
         if self._from_client(side):
             wanted = self._network.drops_containing in data
@@ -386,7 +386,7 @@ class _ProxySide(asyncio.Protocol):
             self._connection.connected(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._connection.said(self, data)
+        self._connection.receive(self, data)
 
     def eof_received(self) -> bool:
         self._connection.ended(self, _StreamEnd.CLOSED)

@@ -9,64 +9,52 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from callflow.lab.chaos.chaos_plan import KINDS, Harm
 from callflow.lab.chaos.run_evidence import RunConditions, Strike
 
 
 class FaultKind(StrEnum):
-    """One kind of fault, as a caller would complain of it."""
+    """One kind of fault, as a caller would complain of it, and the `promise` that it breaks."""
 
-    LOST = "lost"
+    promise: int
+
+    def __new__(cls, word: str, promise: int) -> Self:
+        kind = str.__new__(cls, word)
+        kind._value_ = word
+        kind.promise = promise
+        return kind
+
+    LOST = "lost", 1
     """Acknowledged, and never answered by anybody although the caller waited."""
-    LEFT_OUT = "left_out"
-    """A sentence of a reply that was never heard, with others of it heard."""
-    REPEATED = "repeated"
+    REPEATED = "repeated", 2
     """A reply that had been heard to its end is heard again, or an utterance answered twice."""
-    SAID_AGAIN = "said_again"
-    """More of an unfinished reply than the sentence that broke off is heard again."""
-    DOUBLED = "doubled"
+    DOUBLED = "doubled", 2
     """One utterance stands more than once in the conversation."""
-    STALE = "stale"
+    STALE = "stale", 2
     """Words of a worker from which the call had been taken."""
-    OUT_OF_ORDER = "out_of_order"
-    MISPLACED = "misplaced"
+    OUT_OF_ORDER = "out_of_order", 2
+    MISPLACED = "misplaced", 2
     """A reply to something that was not said in this call, or not yet."""
-    FORGOTTEN = "forgotten"
-    """A reply by somebody who did not know what had been said before; a second greeting."""
-    LATE = "late"
+    LEFT_OUT = "left_out", 3
+    """A sentence of a reply that was never heard, with others of it heard."""
+    LATE = "late", 3
     """A reply, or the human in its place, that came after its bound."""
-    DROPPED = "dropped"
+    LATE_TAKEOVER = "late_takeover", 3
+    DROPPED = "dropped", 4
     """The call was ended by an error, or the caller gave up."""
-    FALLEN = "fallen"
+    FALLEN = "fallen", 4
     """A process ended that nobody had struck."""
-    LATE_TAKEOVER = "late_takeover"
-    POISON = "poison"
+    SAID_AGAIN = "said_again", 5
+    """More of an unfinished reply than the sentence that broke off is heard again."""
+    FORGOTTEN = "forgotten", 5
+    """A reply by somebody who did not know what had been said before; a second greeting."""
+    POISON = "poison", 6
     """A turn that kills its workers did not end at a human, or went on killing."""
-    SILENCE = "silence"
-    LEAK = "leak"
+    SILENCE = "silence", 7
+    LEAK = "leak", 8
 
-
-PROMISE: Final = {
-    FaultKind.LOST: 1,
-    FaultKind.REPEATED: 2,
-    FaultKind.DOUBLED: 2,
-    FaultKind.STALE: 2,
-    FaultKind.OUT_OF_ORDER: 2,
-    FaultKind.MISPLACED: 2,
-    FaultKind.LEFT_OUT: 3,
-    FaultKind.LATE: 3,
-    FaultKind.LATE_TAKEOVER: 3,
-    FaultKind.DROPPED: 4,
-    FaultKind.FALLEN: 4,
-    FaultKind.SAID_AGAIN: 5,
-    FaultKind.FORGOTTEN: 5,
-    FaultKind.POISON: 6,
-    FaultKind.SILENCE: 7,
-    FaultKind.LEAK: 8,
-}
-"""Which promise each of them breaks."""
 
 PROMISES: Final = {
     1: "an utterance that was acknowledged is never lost",
@@ -94,7 +82,7 @@ class Fault:
     @property
     def promise(self) -> int:
         """The number of the promise that it breaks."""
-        return PROMISE[self.kind]
+        return self.kind.promise
 
     def __str__(self) -> str:
         where = "" if self.call_sid is None else f" call {self.call_sid}:"

@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -110,12 +111,19 @@ def _makes(kind: str) -> Callable[[StrikeFunction], StrikeFunction]:
     return register
 
 
+async def _for_a_while(
+    length_s: float, begin: Callable[[], object], end: Callable[[], object]
+) -> None:
+    await asyncio.to_thread(begin)
+    await asyncio.sleep(length_s)
+    await asyncio.to_thread(end)
+
+
 # Strikes at processes.
 
 
 @_makes("worker-kill")
 async def kill_worker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """A machine loses its power."""
     name = await env.find_worker(dice)
     log.strike(node(name))
     await _replace(env, name, dice)
@@ -129,9 +137,7 @@ async def freeze_worker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> 
     name = await env.find_worker(dice)
     log.details = f"{length_s:.1f} s"
     log.strike(node(name))
-    env.processes[name].freeze()
-    await asyncio.sleep(length_s)
-    env.processes[name].thaw()
+    await _for_a_while(length_s, env.processes[name].freeze, env.processes[name].thaw)
     log.over()
     await env.wait_for_worker(name)
 
@@ -144,16 +150,14 @@ async def cut_off_worker(env: ChaosEnvironment, log: StrikeLog, dice: Random) ->
     name = await env.find_worker(dice)
     log.details = f"{length_s:.1f} s"
     log.strike(node(name))
-    await asyncio.to_thread(env.servers.ways[name].mute)
-    await asyncio.sleep(length_s)
-    await asyncio.to_thread(env.servers.ways[name].heal)
+    way = env.servers.ways[name]
+    await _for_a_while(length_s, way.mute, way.heal)
     log.over()
     await env.wait_for_worker(name)
 
 
 @_makes("worker-term")
 async def end_worker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """A rolling deploy reaches one."""
     name = await env.find_worker(dice)
     await _end(env, log, name, node(name))
     await env.wait_for_worker(name)
@@ -161,7 +165,6 @@ async def end_worker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> Non
 
 @_makes("child-kill")
 async def kill_child(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """The kernel is out of memory."""
     record = await env.find_victim(dice)
     if record is None or record.assigned_worker is None:
         return
@@ -172,15 +175,13 @@ async def kill_child(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> Non
 
 @_makes("clock-step")
 async def step_clock(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """A time server corrects a clock, and corrects it once more."""
     ahead_s = dice.choice((-1, 1)) * dice.uniform(5.0, 3600.0)
     length_s = dice.uniform(2.0, 5.0)
     name = await env.find_worker(dice)
     log.details = f"{ahead_s:+.0f} s for {length_s:.1f} s"
     log.strike(node(name))
-    env.processes.set_clock(name, ahead_s)
-    await asyncio.sleep(length_s)
-    env.processes.set_clock(name, 0.0)
+    set_clock = partial(env.processes.set_clock, name)
+    await _for_a_while(length_s, lambda: set_clock(ahead_s), lambda: set_clock(0.0))
 
 
 @_makes("poison")
@@ -204,7 +205,6 @@ async def poison(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
 
 @_makes("web-kill")
 async def kill_web(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """A machine that callers talk to loses its power; the load balancer has another."""
     name = dice.choice(sorted(env.processes.ports))
     log.strike(name)
     await _replace(env, name, dice)
@@ -213,7 +213,6 @@ async def kill_web(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
 
 @_makes("web-term")
 async def end_web(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """A rolling deploy reaches one that callers talk to."""
     name = dice.choice(sorted(env.processes.ports))
     await _end(env, log, name, name)
     await env.wait_for_web(name)
@@ -221,7 +220,6 @@ async def end_web(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
 
 @_makes("beat-kill")
 async def kill_beats(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """One scheduler dies, or all of them do."""
     names = env.processes.beats
     if dice.random() < 0.5:
         names = (dice.choice(names),)
@@ -230,7 +228,6 @@ async def kill_beats(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> Non
 
 @_makes("watchdog-kill")
 async def kill_watchdog(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """The worker that sweeps dies."""
     await _stay_away(env, log, (WATCHDOG,), dice)
     if all(env.processes[name].alive for name in env.processes.beats):
         await env.wait_for(WATCHDOG, env.watchdog_sweeps)
@@ -302,7 +299,6 @@ def kill_process_of(record: CallRecord) -> None:
 
 @_makes("server-kill")
 async def kill_server(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """It dies, and comes back with what it had written."""
     servers, gone_s = env.servers, dice.uniform(*GONE_S)
     log.details = f"gone for {gone_s:.1f} s"
     log.strike(CALLS)
@@ -315,13 +311,11 @@ async def kill_server(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> No
 
 @_makes("server-freeze")
 async def freeze_server(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """It stands still, and goes on."""
     await _freeze(env.servers.primary, log, CALLS, dice)
 
 
 @_makes("server-restarts")
 async def restart_server(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """Three times in a row, quickly."""
     servers = env.servers
     log.strike(CALLS)
     for _ in range(3):
@@ -333,7 +327,6 @@ async def restart_server(env: ChaosEnvironment, log: StrikeLog, dice: Random) ->
 
 @_makes("client-kill")
 async def drop_clients(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """It ends every connection as soon as it is there."""
     which, _, server = _either(env, dice)
     log.strike(which)
     for _ in range(10):
@@ -343,7 +336,6 @@ async def drop_clients(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> N
 
 @_makes("failover")
 async def fail_over(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """It dies, and the replica has everything that was ever acknowledged."""
     servers, gone_s = env.servers, dice.uniform(*GONE_S)
 
     def lose_the_primary() -> None:
@@ -357,7 +349,6 @@ async def fail_over(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None
 
 @_makes("failover-lossy")
 async def fail_over_lossy(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """It dies some time after its replica has lost sight of it."""
     servers, gone_s, behind_s = env.servers, dice.uniform(*GONE_S), dice.uniform(0.1, 1.0)
     log.loses_writes = True
     log.strike(CALLS)
@@ -381,7 +372,6 @@ async def _promote(env: ChaosEnvironment, log: StrikeLog, gone_s: float) -> None
 
 @_makes("demote")
 async def demote(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """Roles change, and whoever is connected stays with the old primary, which refuses writes."""
     servers = env.servers
 
     def change_roles() -> None:
@@ -399,30 +389,23 @@ async def demote(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
 
 @_makes("disk-full")
 async def fill_disk(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """It refuses to write what it could not write to its file."""
     full_s = dice.uniform(1.0, 4.0)
     log.details = f"full for {full_s:.1f} s"
     log.strike(CALLS)
-    await asyncio.to_thread(env.servers.fill_disk)
-    await asyncio.sleep(full_s)
-    await asyncio.to_thread(env.servers.empty_disk)
+    await _for_a_while(full_s, env.servers.fill_disk, env.servers.empty_disk)
 
 
 @_makes("slow-net")
 async def slow_down(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """Somebody copies a large file over the same wire."""
     which, endpoint, _ = _either(env, dice)
     delay_ms, length_s = dice.randint(10, 80), dice.uniform(2.0, 5.0)
     log.details = f"{delay_ms} ms each way to the {which} for {length_s:.1f} s"
     log.strike(which)
-    await asyncio.to_thread(endpoint.delay, delay_ms)
-    await asyncio.sleep(length_s)
-    await asyncio.to_thread(endpoint.heal)
+    await _for_a_while(length_s, lambda: endpoint.delay(delay_ms), endpoint.heal)
 
 
 @_makes("drop-replies")
 async def drop_replies(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """Scripts have run, messages were stored, and nobody hears of it."""
     which, endpoint, _ = _either(env, dice)
     count = dice.randint(2, 10)
     log.details = f"{count} answers of the {which}"
@@ -434,7 +417,6 @@ async def drop_replies(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> N
 
 @_makes("reset-net")
 async def reset_net(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """A firewall forgets all that it knew, once or a few times."""
     log.strike(CALLS, BROKER)
     for _ in range(dice.randint(1, 4)):
         await asyncio.to_thread(env.servers.calls_endpoint.reset)
@@ -444,26 +426,21 @@ async def reset_net(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None
 
 @_makes("mute-net")
 async def mute_net(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """A cable is pulled out, and put in again."""
     which, endpoint, _ = _either(env, dice)
     length_s = dice.uniform(*STILL_S)
     log.details = f"{length_s:.1f} s to the {which}"
     log.strike(which)
-    await asyncio.to_thread(endpoint.mute)
-    await asyncio.sleep(length_s)
-    await asyncio.to_thread(endpoint.heal)
+    await _for_a_while(length_s, endpoint.mute, endpoint.heal)
 
 
 @_makes("broker-empty")
 async def empty_broker(env: ChaosEnvironment, log: StrikeLog, _: Random) -> None:
-    """Every message is gone."""
     log.strike(BROKER)
     await asyncio.to_thread(_flush_broker, env)
 
 
 @_makes("broker-kill")
 async def kill_broker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """It dies, and comes back with its messages or without."""
     broker, gone_s = env.servers.broker, dice.uniform(*GONE_S)
     empty = dice.random() < 0.5
     log.details = f"gone for {gone_s:.1f} s, back {'empty' if empty else 'full'}"
@@ -477,7 +454,6 @@ async def kill_broker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> No
 
 @_makes("broker-freeze")
 async def freeze_broker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    """It stands still, and goes on."""
     await _freeze(env.servers.broker, log, BROKER, dice)
 
 
@@ -490,9 +466,7 @@ async def _freeze(server: EmbeddedServer, log: StrikeLog, which: str, dice: Rand
     length_s = dice.uniform(*STILL_S)
     log.details = f"{length_s:.1f} s"
     log.strike(which)
-    freeze(server)
-    await asyncio.sleep(length_s)
-    thaw(server)
+    await _for_a_while(length_s, lambda: freeze(server), lambda: thaw(server))
 
 
 def _either(env: ChaosEnvironment, dice: Random) -> tuple[str, Endpoint, EmbeddedServer]:
