@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from callflow.board.cells import RowCells, age, row_cells, short_worker, time_of_day
 from callflow.board.rows import BoardRow
-from callflow.board.timeline import Lane, LaneMark, LaneSpan, build_timeline
+from callflow.board.timeline import Lane, LaneSpan, build_timeline
 from callflow.call import edits
 from callflow.call.facts import HUMAN_FACTS, known
 from callflow.call.history import CallHistory, JournalEntry
@@ -65,16 +66,15 @@ class CallPage:
 
     def row(self) -> BoardRow:
         """The same row as on the board."""
-        fields = self.record.model_dump()
-        sight = CallSummary.model_validate({**fields, "journal_length": len(self.journal)})
-        return BoardRow.of(sight, CallHistory.of(self.journal), self.site)
+        fields = {**self.record.model_dump(), "journal_length": len(self.journal)}
+        summary = CallSummary.model_validate(fields)
+        return BoardRow.of(summary, CallHistory.of(self.journal), self.site)
 
     def values(self) -> dict[str, Any]:
         """All that the template wants to know."""
         row = self.row()
         cells = row_cells(row.to_dict(), self.w, self.now_ms)
         timeline = build_timeline(self.record, self.journal, self.now_ms)
-        words = TimelineWords(self.w)
         return {
             "sid": self.record.call_sid,
             "revision": row.revision,
@@ -89,8 +89,8 @@ class CallPage:
             "chunks": self.record.retrieved_sop_chunks,
             "journal": [journal_line(entry, self.w) for entry in reversed(self.journal)],
             "timeline": timeline,
-            "in_words": words.describe,
-            "lane_name": words.lane_name,
+            "in_words": partial(describe, w=self.w),
+            "lane_name": partial(lane_name, w=self.w),
             "summary": self._timeline_summary(timeline.lanes),
             "clock": time_of_day,
             "iso": rfc3339,
@@ -192,39 +192,36 @@ def rfc3339(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-class TimelineWords:
-    """Puts the spans and marks of a timeline into words, for whoever does not see the picture."""
+def lane_name(lane: Lane, w: Catalogue) -> str:
+    """Whose lane it is."""
+    if lane.kind != "worker":
+        return w(f"lane.{lane.kind}")
+    return short_worker(lane.name) if "/" in lane.name else lane.name
 
-    def __init__(self, w: Catalogue) -> None:
-        self._w = w
 
-    def lane_name(self, lane: Lane) -> str:
-        """Whose lane it is."""
-        return lane.short if lane.kind == "worker" else self._w(f"lane.{lane.kind}")
+def describe(lane: Lane, item: LaneSpan | JournalEntry, w: Catalogue) -> str:
+    """A span or mark of the timeline in one sentence, for whoever does not see the picture."""
+    if isinstance(item, JournalEntry):
+        line = journal_line(item, w)
+        at_ms, words = item.at, [w(f"journal.{item.event}"), line.who, line.more]
+    else:
+        at_ms, words = item.from_ms, _span_words(item, w)
+    said = ", ".join(one for one in words if one)
+    return f"{time_of_day(at_ms)} {lane_name(lane, w)}: {said}"
 
-    def describe(self, lane: Lane, item: LaneSpan | LaneMark) -> str:
-        """One sentence."""
-        w = self._w
-        if isinstance(item, LaneMark):
-            at_ms, line = item.at_ms, journal_line(item.entry, w)
-            words = [w(f"journal.{item.event}"), line.who, line.more]
-        else:
-            at_ms, words = item.from_ms, self._describe_span(item)
-        said = ", ".join(one for one in words if one)
-        return f"{time_of_day(at_ms)} {self.lane_name(lane)}: {said}"
 
-    def _describe_span(self, span: LaneSpan) -> list[str]:
-        w, length = self._w, age(span.to_ms - span.from_ms)
-        words = [length]
-        if span.look == "claim":
-            words = [w("lane.claim", fence=span.fence, turn=span.turn, length=length)]
-        elif span.look == "ringing":
-            words = [w("journal.ringing"), length]
-        elif span.look == "human":
-            words = [w("journal.accepted"), length]
-        words.append(w(f"journal.{span.end}") if span.end else w("lane.goes_on"))
-        if span.silent_ms is not None:
-            words.append(w("lane.silent", length=age(span.to_ms - span.silent_ms)))
-        if span.reason and span.end in ("reclaimed", "handed_back"):
-            words.append(span.reason)
-        return words
+def _span_words(span: LaneSpan, w: Catalogue) -> list[str]:
+    length = age(span.to_ms - span.from_ms)
+    words = [length]
+    if span.look == "claim":
+        words = [w("lane.claim", fence=span.fence, turn=span.turn, length=length)]
+    elif span.look == "ringing":
+        words = [w("journal.ringing"), length]
+    elif span.look == "human":
+        words = [w("journal.accepted"), length]
+    words.append(w(f"journal.{span.end}") if span.end else w("lane.goes_on"))
+    if span.silent_ms is not None:
+        words.append(w("lane.silent", length=age(span.to_ms - span.silent_ms)))
+    if span.reason and span.end in ("reclaimed", "handed_back"):
+        words.append(span.reason)
+    return words

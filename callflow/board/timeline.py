@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal
 
-from callflow.board.cells import short_worker
 from callflow.call.history import CallHistory, Claim, JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState
@@ -74,15 +73,6 @@ class LaneSpan:
         return self.end == "reclaimed"
 
 
-@dataclass(frozen=True, slots=True)
-class LaneMark:
-    """One moment in a lane: the event of the journal, and what is known of it."""
-
-    at_ms: int
-    event: str
-    entry: JournalEntry
-
-
 @dataclass(slots=True)
 class Lane:
     """One row of the picture. `name`: the worker's, in full; '' where the kind says it all."""
@@ -90,12 +80,7 @@ class Lane:
     kind: Kind
     name: str = ""
     spans: list[LaneSpan] = field(default_factory=list)
-    marks: list[LaneMark] = field(default_factory=list)
-
-    @property
-    def short(self) -> str:
-        """`worker1/4711` for `worker1@host/4711-ab12`: which process, for people."""
-        return short_worker(self.name) if "/" in self.name else self.name
+    marks: list[JournalEntry] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +104,13 @@ class Timeline:
     lanes: tuple[Lane, ...]
     links: tuple[LaneLink, ...]
 
-    def in_order(self) -> list[tuple[Lane, LaneSpan | LaneMark]]:
+    def in_order(self) -> list[tuple[Lane, LaneSpan | JournalEntry]]:
         """Everything in the order in which it happened: read out instead of the picture."""
-        found: list[tuple[int, Lane, LaneSpan | LaneMark]] = []
+        found: list[tuple[int, Lane, LaneSpan | JournalEntry]] = []
         for lane in self.lanes:
             found += [(span.from_ms, lane, span) for span in lane.spans]
-            found += [
-                (mark.at_ms, lane, mark) for mark in lane.marks if mark.event not in SIGNS_OF_LIFE
-            ]
+            marks = [mark for mark in lane.marks if mark.event not in SIGNS_OF_LIFE]
+            found += [(mark.at, lane, mark) for mark in marks]
         return [(lane, item) for _, lane, item in sorted(found, key=lambda one: one[0])]
 
     @property
@@ -214,22 +198,22 @@ class _Lanes:
     def mark(self, entry: JournalEntry) -> None:
         """One more line, to be marked in the lanes that it belongs to."""
         self._history.add(entry)
-        mark, claim = LaneMark(entry.at, entry.event, entry), self._history.claim
+        claim = self._history.claim
         if entry.event == "claimed":
             self._worker(claim)
         elif entry.event in SIGNS_OF_LIFE and claim is not None:
-            self._worker(claim).marks.append(mark)
+            self._worker(claim).marks.append(entry)
         elif entry.event == "refused":
             # A write that came too late: it belongs to whoever once had that fence.
             late = [one for one in self._history.claims if one.fence == entry.fence]
             for lane in {id(found): found for found in map(self._worker, late)}.values():
-                lane.marks.append(mark)
+                lane.marks.append(entry)
         if entry.event in CALLERS:
-            self._caller.marks.append(mark)
+            self._caller.marks.append(entry)
         if entry.event in HUMANS:
-            self._human.marks.append(mark)
+            self._human.marks.append(entry)
         if entry.by is not None:
-            self._desk.marks.append(mark)
+            self._desk.marks.append(entry)
         self._follow_human(entry)
 
     def _worker(self, claim: Claim | None) -> Lane:
@@ -265,7 +249,7 @@ class _Lanes:
         held = self._history.claim
         if held is not None and record.last_heartbeat is not None:
             beat = JournalEntry(event="beat", at=record.last_heartbeat, fence=record.fence)
-            self._worker(held).marks.append(LaneMark(beat.at, "beat", beat))
+            self._worker(held).marks.append(beat)
 
     def timeline(self, from_ms: int) -> Timeline:
         """The picture."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callflow.board.call_page import TimelineWords
+from callflow.board.call_page import describe
 from callflow.board.timeline import LEAST_BAR, LEFT, Timeline, build_timeline
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
@@ -37,10 +37,10 @@ def drawn(*lines: JournalEntry, now_ms: int = 9_000, **fields: object) -> Timeli
 
 def test_each_worker_that_held_the_call_has_a_lane() -> None:
     picture = drawn(*LOST)
-    assert [(lane.kind, lane.short) for lane in picture.lanes] == [
+    assert [(lane.kind, lane.name) for lane in picture.lanes] == [
         ("caller", ""),
-        ("worker", "w1/11"),
-        ("worker", "w2/22"),
+        ("worker", W1),
+        ("worker", W2),
     ]
     assert [mark.event for mark in picture.lanes[0].marks] == ["opened", "heard"]
 
@@ -59,7 +59,7 @@ def test_what_goes_on_goes_on_to_now_and_has_its_last_beat() -> None:
     picture = drawn(*LOST, last_heartbeat=8_900, fence=2)
     (span,) = picture.lanes[2].spans
     assert (span.to_ms, span.end) == (9_000, "")
-    assert [(mark.event, mark.at_ms) for mark in picture.lanes[2].marks] == [("beat", 8_900)]
+    assert [(mark.event, mark.at) for mark in picture.lanes[2].marks] == [("beat", 8_900)]
 
 
 def test_a_late_write_stands_with_the_worker_whose_fence_it_had() -> None:
@@ -128,8 +128,7 @@ def test_everything_stands_inside_the_picture_however_long_the_call() -> None:
 
 def test_the_picture_is_told_in_words_in_the_order_in_which_it_happened() -> None:
     picture = drawn(*LOST)
-    words = TimelineWords(catalogue("en"))
-    told = [words.describe(lane, item) for lane, item in picture.in_order()]
+    told = [describe(lane, item, catalogue("en")) for lane, item in picture.in_order()]
     assert told == [
         "00:00:01 caller: call received",
         "00:00:02 caller: caller spoke, turn 1",
