@@ -12,7 +12,12 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -180,11 +185,9 @@ class Replies:
             if not self._waiters[call_sid]:
                 del self._waiters[call_sid]
 
-    @contextmanager
-    def watch(self, call_sid: str) -> Iterator[WatchedCall]:
+    def watch(self, call_sid: str) -> AbstractContextManager[ExpectedReply]:
         """Notice changes of a call in which nobody waits for a reply."""
-        with self.expect(call_sid, NO_TURN) as expected:
-            yield WatchedCall(self, call_sid, expected)
+        return self.expect(call_sid, NO_TURN)
 
     def waiting(self, call_sid: str) -> int:
         """How many wait for a reply of this call, in this process."""
@@ -260,7 +263,7 @@ class Replies:
 
 
 class ExpectedReply:
-    """The reply that one waiter expects."""
+    """What one waiter waits for: a reply, or the next change of the call."""
 
     def __init__(self, replies: Replies, call_sid: str, waiter: _Waiter) -> None:
         self._replies = replies
@@ -279,7 +282,7 @@ class ExpectedReply:
         last = ""
         while True:
             if not look_first:
-                await self.wait_for_change(REREAD_S)
+                await self._wait_for_change(REREAD_S)
             look_first = False
             # A timeout around us is not enough: on Python 3.11 redis-py sends by `wait_for`, which
             # swallows a cancellation that comes while it ends. The waiter then waited for ever.
@@ -302,7 +305,13 @@ class ExpectedReply:
                         return reply
         return None
 
-    async def wait_for_change(self, within_s: float) -> None:
+    async def change(self, within_s: float) -> CallStatus:
+        """Where the call stands after its next change, or after so long without one."""
+        await self._wait_for_change(within_s)
+        self._waiter.notified.clear()
+        return await self._replies.status(self._call_sid)
+
+    async def _wait_for_change(self, within_s: float) -> None:
         """Wait for a notification, at most so long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -315,25 +324,6 @@ class ExpectedReply:
         if text is not None:
             return ReplyProgress(text, waiter.done, lang=waiter.lang)
         return await self._replies.read(self._call_sid, waiter.turn)
-
-    async def next_change(self, within_s: float) -> None:
-        """Wait for a notification that was not waited for before, at most so long."""
-        await self.wait_for_change(within_s)
-        self._waiter.notified.clear()
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedCall:
-    """A call that one waiter keeps an eye on."""
-
-    replies: Replies
-    call_sid: str
-    expected: ExpectedReply
-
-    async def change(self, within_s: float) -> CallStatus:
-        """Where the call stands after its next change, or after so long without one."""
-        await self.expected.next_change(within_s)
-        return await self.replies.status(self.call_sid)
 
 
 def _reply_in(thread: list[str], turn: int) -> ThreadEntry | None:
