@@ -1,4 +1,4 @@
-"""Complete calls go to the store that lasts, and only then do their working keys get a lifetime.
+"""Archives complete calls in the store that lasts; only then do their keys get a lifetime.
 
 One round is idempotent and may be run by anybody at any time, twice at once or by nobody for a
 while: a call is kept once by its CallSid, in one transaction, and a round that dies between the two
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from callflow.call.limits import Timing
 from callflow.errors import CallflowError, StoreError, StoreUnavailable
-from callflow.records.failure import RecordRefused
 from callflow.records.keeping import ERASED_TOGETHER, Keeping
+from callflow.records.record_errors import RecordRefused
 from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
 from callflow.store.archive_queue import ArchiveQueue, Settled, StoredCall

@@ -9,7 +9,7 @@ import pytest
 
 from callflow.archive import Archive, Archived, Archivist
 from callflow.call.edits import Disposition
-from callflow.records.failure import RecordsUnavailable
+from callflow.records.record_errors import RecordsUnavailable
 from callflow.records.record_store import RecordStore
 from callflow.records.search import RecordQuery, find, ls
 from callflow.records.verify import verify

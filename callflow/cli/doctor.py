@@ -1,4 +1,4 @@
-"""`callflow doctor`: is the server fit to hold calls, and is anybody there to answer them?"""
+"""`callflow doctor` says whether a server is fit to hold calls and who is there to answer them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callflow records`: the records that last, found, shown, exported, verified and erased."""
+"""`callflow records` finds, shows, exports, verifies and erases the records that last."""
 
 from __future__ import annotations
 

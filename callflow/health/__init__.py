@@ -1,1 +1,1 @@
-"""Checks that say whether a deployment is fit: its servers, workers, calls and configuration."""
+"""Checks whether a deployment is fit: its servers, workers, calls and records."""

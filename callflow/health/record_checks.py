@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from callflow.errors import SettingsError
 from callflow.health.check import Check, HealthCheck, Severity
-from callflow.records.failure import RecordsError
+from callflow.records.record_errors import RecordsError
 from callflow.redis.scripts import Scripts
 from callflow.store.archive_queue import ArchiveQueue
 

@@ -1,1 +1,1 @@
-"""Numbers about all calls together, as Prometheus and CloudWatch read them."""
+"""Counts and measures all calls together, for Prometheus and CloudWatch."""

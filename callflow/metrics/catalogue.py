@@ -1,4 +1,4 @@
-"""Every metric that there is: its name, what it says, its labels, its unit.
+"""Lists every metric: its name, what it says, its labels, its unit.
 
 One list for Prometheus and CloudWatch; the dashboard and the alerts may name nothing else. Each web
 process tells the same numbers of the whole deployment, so across processes they are aggregated with

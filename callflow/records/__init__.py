@@ -1,5 +1,5 @@
-"""The store that lasts: whole records of complete calls, chained so that tampering shows.
+"""Keeps whole records of complete calls for good, chained so that tampering shows.
 
-What needs the database imports SQLAlchemy; `keeping`, `hashes`, `failure` and `completed_call` do
+What needs the database imports SQLAlchemy; `keeping`, `hashes`, `record_errors` and `completed_call` do
 not.
 """

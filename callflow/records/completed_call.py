@@ -1,4 +1,4 @@
-"""A complete call as it is kept for good: its entries, and what it is found by."""
+"""Writes a complete call as it is kept for good: its entries, and what it is found by."""
 
 from __future__ import annotations
 

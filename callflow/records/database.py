@@ -47,7 +47,8 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.pool import NullPool
 
-from callflow.records.failure import (
+from callflow.records.hashes import START
+from callflow.records.record_errors import (
     DriverMissing,
     NothingKept,
     RecordRefused,
@@ -56,7 +57,6 @@ from callflow.records.failure import (
     RecordsTooNew,
     RecordsUnavailable,
 )
-from callflow.records.hashes import START
 
 CONNECT_TIMEOUT_S = 3
 LOCK_TIMEOUT_S = 5

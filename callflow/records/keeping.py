@@ -1,4 +1,4 @@
-"""How one deployment keeps records for good, and which of its lifts must have made a test call.
+"""Says where a deployment keeps records for good, and which of its lifts missed their test call.
 
 EN 81-28 wants an automatic test call of each lift at least every 72 hours over the path of a real
 alarm; a missing one is an alarm itself.

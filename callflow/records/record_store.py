@@ -21,7 +21,6 @@ from callflow.records.database import (
     SUPPLEMENT,
     Database,
 )
-from callflow.records.failure import SealBroken
 from callflow.records.hashes import (
     HEADER,
     ChainHead,
@@ -34,6 +33,7 @@ from callflow.records.hashes import (
     sealed_of,
 )
 from callflow.records.keeping import ERASED_TOGETHER
+from callflow.records.record_errors import SealBroken
 
 ASKED_TOGETHER = 500
 """Calls that one question names: databases take so many thousand parameters and no more."""

@@ -11,8 +11,8 @@ from sqlalchemy import ColumnElement, Connection, exists, select
 
 from callflow.records.completed_call import ERASED, FIELDS, LINE, SAID, TIMINGS, VERSIONS, VIEW
 from callflow.records.database import ENTRIES, ERASURE, LINKS, STANDS
-from callflow.records.failure import NotRecorded
 from callflow.records.hashes import HEADER, canonical
+from callflow.records.record_errors import NotRecorded
 from callflow.records.record_store import RecordStore
 
 BATCH = 100

@@ -22,7 +22,6 @@ from sqlalchemy import Boolean, Connection, Integer, Select, Table, select, type
 from sqlalchemy.types import NullType
 
 from callflow.records.database import ENTRIES, ERASURE, HEAD, LINKS
-from callflow.records.failure import RecordsDamaged
 from callflow.records.hashes import (
     HEADER,
     START,
@@ -34,6 +33,7 @@ from callflow.records.hashes import (
     seal,
     sealed_of,
 )
+from callflow.records.record_errors import RecordsDamaged
 from callflow.records.record_store import RecordStore
 
 BATCH = 200

@@ -1,4 +1,4 @@
-"""Who read which call, who did what there, and who signed in: names and deeds, no words.
+"""Records who read which call, who did what there, and who signed in: names and deeds, no words.
 
 A call's lines are in a stream beside its record and live as long; the record that lasts takes them
 along. Sign-ins are in one stream for all.

@@ -1,4 +1,4 @@
-"""Whether this process runs, whether it is to be sent callers, and whether callers are served.
+"""Answers whether this process runs, is to be sent callers, and whether callers are served.
 
 Three questions, since they have three answers:
 

@@ -1,4 +1,4 @@
-"""`/metrics`, for Prometheus, and the lines for CloudWatch: what this process knows of all calls.
+"""Serves `/metrics` for Prometheus, and writes the same numbers of all calls for CloudWatch.
 
 Every web process tells the same of the whole deployment. Both are off until they are configured,
 and while both are nothing is counted.
@@ -27,7 +27,7 @@ from callflow.metrics.collector import (
     Survey,
     lifts_counter,
 )
-from callflow.records.failure import RecordsError
+from callflow.records.record_errors import RecordsError
 from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
 from callflow.settings import Settings

@@ -17,8 +17,8 @@ from sqlalchemy import Column, Integer, Table, update
 from sqlalchemy.types import BigInteger, Boolean
 
 from callflow.records.database import ENTRIES, HEAD, LINKS
-from callflow.records.failure import RecordRefused
 from callflow.records.hashes import canonical, digest, entry_hash, first_of, row_hash
+from callflow.records.record_errors import RecordRefused
 from callflow.records.record_store import RecordStore
 from callflow.records.verify import ChainFault, verify
 from tests.archiving import KEY, complete, url_in

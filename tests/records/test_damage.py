@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callflow.errors import CallflowError
-from callflow.records.failure import RecordsDamaged
+from callflow.records.record_errors import RecordsDamaged
 from callflow.records.record_store import RecordStore
 from callflow.records.verify import ChainVerdict, verify
 from tests.archiving import KEY, complete, url_in

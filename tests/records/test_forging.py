@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from callflow.records.database import ENTRIES, LINKS
-from callflow.records.failure import SealBroken
 from callflow.records.hashes import entry_hash, first_of, row_hash, sealed_of
+from callflow.records.record_errors import SealBroken
 from callflow.records.record_store import RecordStore
 from callflow.records.verify import verify
 from tests.archiving import complete

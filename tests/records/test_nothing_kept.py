@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from callflow.records.database import ENTRIES, version_of
-from callflow.records.failure import NothingKept, NotRecorded, RecordRefused, RecordsUnavailable
+from callflow.records.record_errors import (
+    NothingKept,
+    NotRecorded,
+    RecordRefused,
+    RecordsUnavailable,
+)
 from callflow.records.record_store import KeepResult, RecordStore
 from callflow.records.search import RecordQuery, each, find, ls
 from callflow.records.verify import verify

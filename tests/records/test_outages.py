@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from callflow.archive import Archived
-from callflow.records.failure import RecordsUnavailable
+from callflow.records.record_errors import RecordsUnavailable
 from callflow.records.record_store import KeepResult, RecordStore
 from callflow.records.search import find
 from callflow.records.verify import verify

@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import text
 
 from callflow.records import database
-from callflow.records.failure import (
+from callflow.records.keeping import HOUR_MS, LastTest, ledger
+from callflow.records.record_errors import (
     DriverMissing,
     NotRecorded,
     RecordsError,
     RecordsTooNew,
     RecordsUnavailable,
 )
-from callflow.records.keeping import HOUR_MS, LastTest, ledger
 from callflow.records.record_store import KeepResult, RecordStore
 from callflow.records.search import RecordQuery, each, find, ls
 from callflow.records.verify import verify

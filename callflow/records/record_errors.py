@@ -1,4 +1,4 @@
-"""What may go wrong with the store that lasts. No error shows what people said, or a password."""
+"""Errors of the store that lasts. None shows what people said, or a password."""
 
 from __future__ import annotations
 
