@@ -50,13 +50,13 @@ from callflow.store.replies import Replies
 from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
-from callflow.web import handoffs, health, line_status, metrics, relay, webhook, webhooks
+from callflow.web import handoffs, health, line_webhooks, metrics, relay, webhook, webhooks
 from callflow.web.answers import Addresses
 from callflow.web.context import CallAccess, WebContext
 from callflow.web.executor import StoreExecutor
-from callflow.web.line_status import StaleCallCheck
+from callflow.web.line_webhooks import StaleCallCheck
 from callflow.web.operator_messages import MessageCourier, record_heard
-from callflow.web.webhook import SignatureGate, VoiceRequest
+from callflow.web.webhook import SignatureGate
 
 log = logging.getLogger(__name__)
 
@@ -76,13 +76,13 @@ UNSIGNED = (
 Handler = Callable[[CallAccess], Awaitable[Twiml]]
 
 ROUTES: dict[str, Handler] = {
-    "/voice/inbound": webhooks.inbound,
+    "/voice/inbound": line_webhooks.inbound,
     webhook.TURN: webhooks.turn,
     "/voice/wait": webhooks.wait,
-    "/voice/status": line_status.line_status,
-    "/voice/join": webhooks.go_on,
+    "/voice/status": line_webhooks.line_status,
+    "/voice/join": line_webhooks.go_on,
     # Asked when another address failed for good, the first one of a call included.
-    "/voice/fallback": webhooks.inbound,
+    "/voice/fallback": line_webhooks.inbound,
     "/voice/transfer-ended": handoffs.transfer_ended,
     "/voice/relay-ended": relay.relay_ended,
     "/voice/human": handoffs.human_picked_up,
@@ -194,32 +194,24 @@ def _endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
             form, voice = await webhook.read_webhook(request)
+            if not request.state.gate.admits(request, form):
+                return PlainTextResponse("not signed by the carrier of this account", 403)
+            with webhook.logged_and_traced(request.scope["path"], voice):
+                try:
+                    twiml = await handler(await record_heard(request.state.web.access(voice)))
+                except StoreError as error:
+                    log.warning("call %s: %s", voice.call_sid, error)
+                    raise
         except webhook.TooLarge as error:
             return PlainTextResponse(str(error), 413)
-        except webhook.BadRequest as error:
+        except (CallError, webhook.BadRequest) as error:
             return PlainTextResponse(str(error), 400)
-        if not request.state.gate.admits(request, form):
-            return PlainTextResponse("not signed by the carrier of this account", 403)
-        return await _answer(handler, request, voice)
+        except StoreError:
+            # Nothing that must be kept was kept: the carrier is told to ask again, and does.
+            return PlainTextResponse("the store cannot be reached: ask again", 503)
+        return Response(twiml.xml(), media_type="text/xml")
 
     return answer
-
-
-async def _answer(handler: Handler, request: Request, voice: VoiceRequest) -> Response:
-    try:
-        with webhook.logged_and_traced(request.scope["path"], voice):
-            try:
-                call = await record_heard(request.state.web.access(voice))
-                twiml = await handler(call)
-            except StoreError as error:
-                log.warning("call %s: %s", voice.call_sid, error)
-                raise
-    except StoreError:
-        # Nothing that must be kept was kept: the carrier is told to ask again, and does.
-        return PlainTextResponse("the store cannot be reached: ask again", 503)
-    except (CallError, webhook.BadRequest) as error:
-        return PlainTextResponse(str(error), 400)
-    return Response(twiml.xml(), media_type="text/xml")
 
 
 async def _socket(socket: WebSocket) -> None:

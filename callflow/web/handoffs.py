@@ -19,7 +19,7 @@ from callflow.store.result import Result
 from callflow.twilio.twiml import Twiml
 from callflow.web.answers import UnstoredInput
 from callflow.web.context import DUE_S, CallAccess, now_ms
-from callflow.web.line_status import end_closed
+from callflow.web.line_webhooks import end_closed
 from callflow.web.webhook import TERMINAL, CallerInput, VoiceRequest, parse_number
 
 KEY_TIMEOUT_S = 10

@@ -43,7 +43,7 @@ from callflow.web.context import (
     now_ms,
 )
 from callflow.web.handoffs import fetch_human, fetch_human_soon
-from callflow.web.line_status import end_closed
+from callflow.web.line_webhooks import end_closed, go_on
 from callflow.web.operator_messages import SocketMessages
 from callflow.web.playback import Playback
 from callflow.web.webhook import MAX_TURN, CallerInput, VoiceRequest, parse_number
@@ -684,7 +684,7 @@ async def _open_another(call: CallAccess, status: CallStatus | None, failures: i
         return answers.listen(1, still_here, failures=failures)
     except StoreError:
         if failures >= FAILED_SOCKETS:
-            return await webhooks.go_on(call)
+            return await go_on(call)
         return answers.listen(1, still_here, failures=failures)
     if not text and not record.owed:
         text = answers.phrase("go_on")  # Or the caller waits for us as we wait for them.

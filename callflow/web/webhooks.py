@@ -1,9 +1,7 @@
-"""Answers the voice webhooks of a caller: they arrive, speak, wait for the reply, and hang up.
+"""Answers the webhooks of one turn: the caller has spoken, and waits for the reply.
 
 Every request is answered from its address, the record and nothing else, within the time in which a
 caller can bear silence. What the record says comes first: a human on the line, the end of the call.
-Nobody is refused: a caller too many is rung through to the humans of their lift by the carrier
-itself, which needs no worker, and comes to the agent where none of them picks up.
 """
 
 from __future__ import annotations
@@ -12,9 +10,8 @@ import asyncio
 from dataclasses import dataclass
 
 from callflow import tracing
-from callflow.call.limits import OVERLOAD
 from callflow.errors import CallEnded, StoreError, UnknownCall
-from callflow.store.replies import CallStatus, ExpectedReply, ReplyProgress
+from callflow.store.replies import ExpectedReply, ReplyProgress
 from callflow.store.result import Result, UtteranceStored
 from callflow.twilio.twiml import Twiml
 from callflow.web.answers import OpeningReply, UnstoredInput
@@ -27,9 +24,9 @@ from callflow.web.context import (
     now_ms,
 )
 from callflow.web.handoffs import fetch_human_soon, wait_for_human
-from callflow.web.line_status import end_closed
-from callflow.web.operator_messages import say_when_fetched, say_while_waiting
-from callflow.web.webhook import MAX_TURN, CallerInput
+from callflow.web.line_webhooks import end_closed, go_on
+from callflow.web.operator_messages import say_while_waiting
+from callflow.web.webhook import CallerInput
 
 REPEATED_WAIT_S = 0.3
 """For the reply, where the carrier asks again: the caller has waited for the first answer."""
@@ -57,43 +54,18 @@ class PendingTurn:
     told: int = 0
 
 
-async def inbound(call: CallAccess) -> Twiml:
-    """A call arrives, or this request arrives again."""
-    site, opening = call.site, call.opening
-    try:
-        full = site is not None and await call.web.is_full()
-        opened = await call.open(full=full)
-    except StoreError:
-        # The first turn opens the record, if the server is back by then.
-        return call.answers().listen(1, opening)
-    if not opened:
-        full = _was_too_many(await call.status_if_known())
-    if site is not None and full:
-        # Nothing was said yet; what is in flight has the caller's line come back as turn 1.
-        nothing = UnstoredInput(CallerInput(), now_ms())
-        return call.answers().dial(site, 0, 1, nothing, why=OVERLOAD)
-    return call.answers().listen(1, opening) if opened else await go_on(call, fresh=opening)
-
-
-def _was_too_many(status: CallStatus | None) -> bool:
-    if status is None or status.outcome is not None:
-        return False
-    return status.needs_human == OVERLOAD and status.heard == 0
-
-
 async def turn(call: CallAccess) -> Twiml:
     """The caller has spoken: store it, wake a worker, wait for the reply."""
     number, said = call.request.turn(), call.request.said()
     # The address of a turn is given with the reply to the one before, or where nothing is owed.
-    return await _take(call, PendingTurn(number, said=said, told=number - 1), said)
+    return await _take(call, PendingTurn(number, said=said, told=number - 1))
 
 
 async def wait(call: CallAccess) -> Twiml:
     """The caller has heard a holding phrase: store what is in flight, and go on waiting."""
     number, phrases = call.request.turn(), call.request.number("k", 0)
     if (unstored := UnstoredInput.of(call.request)) is not None:
-        said, since_ms = unstored.said, unstored.since_ms
-        return await _take(call, PendingTurn(number, phrases, said, since_ms), said)
+        return await _take(call, PendingTurn(number, phrases, unstored.said, unstored.since_ms))
     return await _wait_on(call, PendingTurn(number, phrases))
 
 
@@ -101,47 +73,12 @@ async def take_unstored(call: CallAccess, number: int, unstored: UnstoredInput |
     """A relay socket could not store what was said: from here on it rides in the address."""
     if unstored is None or not (unstored.said.text or unstored.said.digits):
         return await go_on(call)
-    pending = PendingTurn(number, said=unstored.said, since_ms=unstored.since_ms)
-    return await _take(call, pending, unstored.said)
+    return await _take(call, PendingTurn(number, 0, unstored.said, unstored.since_ms))
 
 
-async def go_on(call: CallAccess, *, fresh: str | None = None) -> Twiml:
-    """Go on with a call wherever its record stands.
-
-    `fresh`: what to say where nobody has spoken yet.
-    """
-    try:
-        status = await call.status()
-    except StoreError:
-        # Which turn is the next nobody can tell: words taken for another turn would be lost.
-        return call.answers().again("still_here")
-    if status is None:
-        answers = call.answers()
-        return answers.listen(1, fresh or answers.phrase("still_here"))
-    if (over := call.conclude(status)) is not None:
-        return over
-    told = call.request.number("told", MAX_TURN)
-    return await say_when_fetched(call, status) or _resume(call, status, told, fresh)
-
-
-def _resume(call: CallAccess, status: CallStatus, told: int, fresh: str | None) -> Twiml:
-    answers, heard = call.answers(status), status.heard
-    if heard > status.answered:
-        return answers.hold(heard, 0, "still_here")
-    if status.answered > told:
-        # Answered while the carrier was fetching the caller: what it was told then came to nothing.
-        return Twiml(answers.language).redirect(call.addresses.wait(status.answered, 0))
-    if "p" in call.request.query:
-        text = answers.phrase("listening")
-    elif heard == 0 and fresh is not None:
-        text = fresh
-    else:
-        text = answers.phrases("still_here", "go_on")
-    return answers.listen(heard + 1, text)
-
-
-async def _take(call: CallAccess, turn: PendingTurn, said: CallerInput) -> Twiml:
+async def _take(call: CallAccess, turn: PendingTurn) -> Twiml:
     """Store what was said and wait for its reply."""
+    said = turn.said or CallerInput()
     came_at = asyncio.get_running_loop().time()
     if turn.since_ms is not None and turn.phrases == 0:
         # Spoken into a socket that could not store it: nothing was heard since then.

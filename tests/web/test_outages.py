@@ -10,7 +10,7 @@ import pytest
 from callflow.celery import use_broker
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
-from callflow.web import handoffs, line_status
+from callflow.web import handoffs, line_webhooks
 from tests.exchange import HUMANS, Exchange, open_exchange
 from tests.parts import SID, Parts
 
@@ -129,7 +129,7 @@ def test_a_call_that_arrives_in_an_outage_is_answered_and_opened_by_its_first_tu
 def test_the_end_of_a_call_is_asked_for_again_until_it_is_kept(
     exchange: Exchange, own_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line_status, "END_WITHIN_S", 0.1)
+    monkeypatch.setattr(line_webhooks, "END_WITHIN_S", 0.1)
     line = exchange.line()
     line.arrives()
     own_server.kill()

@@ -19,7 +19,7 @@ from callflow.intake import Intake
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.store.replies import CallStatus, Replies, ReplyProgress
-from callflow.web import line_status
+from callflow.web import line_webhooks
 from callflow.web import relay as web_relay
 from callflow.web.relay import SocketSession
 from tests.exchange import RELAY, Exchange, Line, open_exchange
@@ -107,9 +107,9 @@ def test_the_end_of_a_call_waits_for_a_server_that_comes_back(
     line = patient.line()
     line.arrives()
     own_server.kill()
-    monkeypatch.setattr(line_status, "END_WITHIN_S", 0.3)
+    monkeypatch.setattr(line_webhooks, "END_WITHIN_S", 0.3)
     assert line.post("/voice/status", CallStatus="completed").status == 503
-    monkeypatch.setattr(line_status, "END_WITHIN_S", 10.0)
+    monkeypatch.setattr(line_webhooks, "END_WITHIN_S", 10.0)
     own_server.restart()
     assert line.post("/voice/status", CallStatus="completed").status == 200
     assert patient.parts.record(SID).outcome == "hung_up"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from callflow.call.state import CallState
-from callflow.web import line_status
+from callflow.web import line_webhooks
 from tests.exchange import Exchange, open_exchange
 from tests.parts import SID, Parts
 from tests.rest_api import Asked, RestApi, rest_api
@@ -30,7 +30,7 @@ def asking(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Exchange]:
     """A web process that asks after a second in which nothing was said."""
-    monkeypatch.setattr(line_status, "LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(line_webhooks, "LOOK_EVERY_S", 0.1)
     with open_exchange(parts, redis_url, tmp_path, api_url=carrier.url, line_check_s=1) as running:
         yield running
 

@@ -1,7 +1,9 @@
-"""Ends calls whose line is closed: when the carrier says so, and when it is asked about stale ones.
+"""Answers the webhooks of a caller's line: it arrives, comes back, and closes.
 
-A hang-up that was lost would otherwise be found hours later. Here and not in a worker: a carrier
-that does not answer must keep no caller from being answered.
+Nobody is refused: a caller too many is rung through to the humans of their lift by the carrier
+itself, which needs no worker, and comes to the agent where none of them picks up. A hang-up that
+was lost would be found hours later: the carrier is asked about the lines of stale calls, here and
+not in a worker, since a carrier that does not answer must keep no caller from being answered.
 """
 
 from __future__ import annotations
@@ -11,13 +13,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from callflow.call.limits import OVERLOAD
 from callflow.errors import StoreError
 from callflow.store.leases import StaleCalls
+from callflow.store.replies import CallStatus
 from callflow.store.result import Result
 from callflow.twilio.rest import Telephone, TelephoneError
 from callflow.twilio.twiml import Twiml
-from callflow.web.context import CallAccess, WebContext
-from callflow.web.webhook import TERMINAL
+from callflow.web.answers import UnstoredInput
+from callflow.web.context import CallAccess, WebContext, now_ms
+from callflow.web.operator_messages import say_when_fetched
+from callflow.web.webhook import MAX_TURN, TERMINAL, CallerInput
 
 END_WITHIN_S = 10.0
 """For so long the end of a call waits for the store. Nobody hears that; the carrier waits 15 s for
@@ -27,6 +33,65 @@ LOOK_EVERY_S = 1.0
 
 AT_ONCE = 4
 """Requests to the carrier: of the background threads most are left to those who fetch humans."""
+
+
+async def inbound(call: CallAccess) -> Twiml:
+    """A call arrives, or this request arrives again."""
+    site, opening = call.site, call.opening
+    try:
+        full = site is not None and await call.web.is_full()
+        opened = await call.open(full=full)
+    except StoreError:
+        # The first turn opens the record, if the server is back by then.
+        return call.answers().listen(1, opening)
+    if not opened:
+        full = _was_too_many(await call.status_if_known())
+    if site is not None and full:
+        # Nothing was said yet; what is in flight has the caller's line come back as turn 1.
+        nothing = UnstoredInput(CallerInput(), now_ms())
+        return call.answers().dial(site, 0, 1, nothing, why=OVERLOAD)
+    return call.answers().listen(1, opening) if opened else await go_on(call, fresh=opening)
+
+
+def _was_too_many(status: CallStatus | None) -> bool:
+    if status is None or status.outcome is not None:
+        return False
+    return status.needs_human == OVERLOAD and status.heard == 0
+
+
+async def go_on(call: CallAccess, *, fresh: str | None = None) -> Twiml:
+    """Go on with a call wherever its record stands.
+
+    `fresh`: what to say where nobody has spoken yet.
+    """
+    try:
+        status = await call.status()
+    except StoreError:
+        # Which turn is the next nobody can tell: words taken for another turn would be lost.
+        return call.answers().again("still_here")
+    if status is None:
+        answers = call.answers()
+        return answers.listen(1, fresh or answers.phrase("still_here"))
+    if (over := call.conclude(status)) is not None:
+        return over
+    told = call.request.number("told", MAX_TURN)
+    return await say_when_fetched(call, status) or _resume(call, status, told, fresh)
+
+
+def _resume(call: CallAccess, status: CallStatus, told: int, fresh: str | None) -> Twiml:
+    answers, heard = call.answers(status), status.heard
+    if heard > status.answered:
+        return answers.hold(heard, 0, "still_here")
+    if status.answered > told:
+        # Answered while the carrier was fetching the caller: what it was told then came to nothing.
+        return Twiml(answers.language).redirect(call.addresses.wait(status.answered, 0))
+    if "p" in call.request.query:
+        text = answers.phrase("listening")
+    elif heard == 0 and fresh is not None:
+        text = fresh
+    else:
+        text = answers.phrases("still_here", "go_on")
+    return answers.listen(heard + 1, text)
 
 
 async def line_status(call: CallAccess) -> Twiml:
