@@ -33,7 +33,7 @@ BRIDGED_MS: Final = 600_000
 """A pause of the reader up to which what happened meanwhile is read after it; after a longer one
 the last hour begins anew."""
 
-ASK_STAFF_EVERY_S: Final = 1.0
+ASK_WORKFORCE_EVERY_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,10 @@ NewLines = tuple[CallSummary, list[JournalEntry]]
 class BoardState:
     """What the reader found at one moment."""
 
-    look: CallsOverview
+    overview: CallsOverview
     rows: Mapping[str, EncodedRow]
     """by CallSid; the very same object where nothing has changed"""
-    staffed: WorkforceStatus
+    workforce: WorkforceStatus
     since_ms: int
     """since when this process has read: the last hour is as long as that"""
     takeovers: int
@@ -117,14 +117,15 @@ class BoardState:
     @property
     def trouble(self) -> str:
         """Why some calls could not be read; empty where all were."""
-        reasons = [] if self.look.failure is None else [str(self.look.failure)]
-        if self.look.unreadable:
-            reasons.append(f"these calls cannot be read: {', '.join(self.look.unreadable)}")
+        reasons = [] if self.overview.failure is None else [str(self.overview.failure)]
+        if self.overview.unreadable:
+            reasons.append(f"these calls cannot be read: {', '.join(self.overview.unreadable)}")
         return "; ".join(reasons)
 
 
 class BoardReader:
-    """One per process, for one thread. `staff` asks who works, `site` finds a lift by its id.
+    """One per process, for one thread. `read_workforce` says who works, `find_site` finds
+    a lift by its id.
 
     What it keeps can be read anew at any time; another reader, or this one after a restart, shows
     the same, but for the last hour, which begins with its first reading.
@@ -132,17 +133,17 @@ class BoardReader:
 
     def __init__(
         self,
-        watching: CallWatcher,
-        staff: Callable[[], WorkforceStatus],
-        site: Callable[[str], Site | None],
+        watcher: CallWatcher,
+        read_workforce: Callable[[], WorkforceStatus],
+        find_site: Callable[[str], Site | None],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._watching = watching
-        self._staff = staff
-        self._site = site
+        self._watcher = watcher
+        self._read_workforce = read_workforce
+        self._find_site = find_site
         self._clock = clock
-        self._sights: dict[str, CallSummary] = {}
+        self._calls: dict[str, CallSummary] = {}
         self._journals: dict[str, FollowedJournal] = {}
         self._rows: dict[str, EncodedRow] = {}
         self._journal_grew: set[str] = set()
@@ -150,30 +151,30 @@ class BoardReader:
         self._hour = LastHour()
         self._since_ms = 0
         self._read_at: float | None = None
-        self._staffed = WorkforceStatus()
+        self._workforce = WorkforceStatus()
         self._asked_at = float("-inf")
 
     def read(self) -> BoardState:
         """Read all calls once. Raises StoreError, and goes on where it was the next time."""
         away_ms = self._away_ms()
-        look = self._watching.look(ended_ms=ENDED_MS + away_ms)
+        overview = self._watcher.look(ended_ms=ENDED_MS + away_ms)
         read_at = self._clock()
         if self._read_at is None or away_ms > BRIDGED_MS:
-            self._hour, self._since_ms = LastHour(), look.now_ms
-        sights = {sight.call_sid: sight for sight in (*self._unread(look), *look.calls)}
-        lines = self._read_journals(sights)
-        if read_at - self._asked_at >= ASK_STAFF_EVERY_S:
-            self._staffed, self._asked_at = self._staff(), read_at
-        self._build_rows(sights, look)
+            self._hour, self._since_ms = LastHour(), overview.now_ms
+        calls = {call.call_sid: call for call in (*self._unread(overview), *overview.calls)}
+        lines = self._read_journals(calls)
+        if read_at - self._asked_at >= ASK_WORKFORCE_EVERY_S:
+            self._workforce, self._asked_at = self._read_workforce(), read_at
+        self._build_rows(calls, overview)
         # Not before all was read: what a failure has kept from us is asked for again.
         self._read_at = read_at
         return BoardState(
-            look,
+            overview,
             self._rows,
-            self._staffed,
+            self._workforce,
             self._since_ms,
-            self._hour.count_takeovers(look.now_ms),
-            self._hour.longest_silence(look.now_ms, self._silences(look.now_ms)),
+            self._hour.count_takeovers(overview.now_ms),
+            self._hour.longest_silence(overview.now_ms, self._silences(overview.now_ms)),
             lines,
         )
 
@@ -182,35 +183,35 @@ class BoardReader:
             return 0
         return round(1000 * (self._clock() - self._read_at))
 
-    def _unread(self, look: CallsOverview) -> list[CallSummary]:
+    def _unread(self, overview: CallsOverview) -> list[CallSummary]:
         """The calls of the shards that could not be read, as they were."""
-        if not look.blind:
+        if not overview.blind:
             return []
-        blind = {ALL_SHARDS[number] for number in look.blind}
-        return [one for sid, one in self._sights.items() if call_keys(sid).shard in blind]
+        blind = {ALL_SHARDS[number] for number in overview.blind}
+        return [one for sid, one in self._calls.items() if call_keys(sid).shard in blind]
 
-    def _read_journals(self, sights: Mapping[str, CallSummary]) -> dict[str, NewLines]:
+    def _read_journals(self, calls: Mapping[str, CallSummary]) -> dict[str, NewLines]:
         """Read on in the journals that have grown. Returns the lines of which nobody knew."""
-        for sid in self._journals.keys() - sights.keys():
+        for sid in self._journals.keys() - calls.keys():
             del self._journals[sid]
         self._journal_grew = set()
         found: dict[str, NewLines] = {}
         grown = {
             sid: self._journals[sid].last_line if sid in self._journals else FROM_THE_START
-            for sid, sight in sights.items()
-            if sid not in self._journals or self._journals[sid].length != sight.journal_length
+            for sid, call in calls.items()
+            if sid not in self._journals or self._journals[sid].length != call.journal_length
         }
         sids = list(grown)
         for start in range(0, len(sids), JOURNALS_AT_ONCE):
             after = {sid: grown[sid] for sid in sids[start : start + JOURNALS_AT_ONCE]}
-            for sid, lines in self._watching.journal_lines(after).items():
+            for sid, lines in self._watcher.journal_lines(after).items():
                 journal = self._journals.setdefault(sid, FollowedJournal())
-                journal.length = sights[sid].journal_length
+                journal.length = calls[sid].journal_length
                 if lines:
                     self._journal_grew.add(sid)
                 fresh = [one for line, one in lines if self._add_line(sid, journal, line, one)]
                 if fresh:
-                    found[sid] = sights[sid], fresh
+                    found[sid] = calls[sid], fresh
         return found
 
     def _add_line(self, sid: str, journal: FollowedJournal, line: str, entry: JournalEntry) -> bool:
@@ -232,23 +233,26 @@ class BoardReader:
             if (since := journal.history.silent_since) is not None:
                 yield CallerSilence(sid, now_ms, now_ms - since)
 
-    def _build_rows(self, sights: dict[str, CallSummary], look: CallsOverview) -> None:
-        live = {sight.call_sid for sight in look.calls}
+    def _build_rows(self, calls: dict[str, CallSummary], overview: CallsOverview) -> None:
+        live = {call.call_sid for call in overview.calls}
         rows = {}
-        for sid, sight in sights.items():
-            if sight.call_state is CallState.COMPLETE and sight.updated_at < look.now_ms - ENDED_MS:
+        for sid, call in calls.items():
+            if (
+                call.call_state is CallState.COMPLETE
+                and call.updated_at < overview.now_ms - ENDED_MS
+            ):
                 continue
-            rows[sid] = self._build_row(sid, sight, stale=sid not in live)
-        self._rows, self._sights = rows, sights
+            rows[sid] = self._build_row(sid, call, stale=sid not in live)
+        self._rows, self._calls = rows, calls
 
-    def _build_row(self, sid: str, sight: CallSummary, *, stale: bool) -> EncodedRow:
+    def _build_row(self, sid: str, call: CallSummary, *, stale: bool) -> EncodedRow:
         before = self._rows.get(sid)
         journal = self._journals.get(sid) or FollowedJournal()
-        same = self._sights.get(sid) is sight and sid not in self._journal_grew
+        same = self._calls.get(sid) is call and sid not in self._journal_grew
         if before is not None and same and before.row.stale == stale:
             return before
-        site = None if sight.site is None else self._site(sight.site)
-        row = replace(BoardRow.of(sight, journal.history, site), stale=stale)
+        site = None if call.site is None else self._find_site(call.site)
+        row = replace(BoardRow.of(call, journal.history, site), stale=stale)
         if before is not None and _differ_by_a_beat(before.row, row):
             return before
         return EncodedRow(row, row.to_json())

@@ -59,7 +59,7 @@ CLOCK_EVERY_S: Final = 0.5
 """So often those who follow are told at least what time it is, and how old what they see is."""
 
 LineListener = Callable[[str, CallSummary, list[JournalEntry]], None]
-LookListener = Callable[[CallsOverview], None]
+OverviewListener = Callable[[CallsOverview], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,19 +204,19 @@ def _figures(state: BoardState) -> dict[str, Any]:
     rows = [one.row for one in state.rows.values()]
     active = [row for row in rows if row.outcome is None]
     silence = state.silence
-    staffed = asdict(state.staffed)
+    workforce = asdict(state.workforce)
     # How long ago it was changes with every look, and the lamp says what it means.
-    del staffed["swept_ms"]
+    del workforce["swept_ms"]
     return {
-        "active": len(active) + state.look.hidden,
-        "hidden": state.look.hidden,
+        "active": len(active) + state.overview.hidden,
+        "hidden": state.overview.hidden,
         "calls": dict(Counter(row.word for row in rows)),
         "urgencies": dict(Counter(row.urgency or "none" for row in active)),
         "since_ms": state.since_ms,
         "takeovers": state.takeovers,
         "silence_ms": None if silence is None else silence.ms,
         "silence_call": None if silence is None else silence.call_sid,
-        **staffed,
+        **workforce,
     }
 
 
@@ -236,7 +236,7 @@ class Feed:
         self._read_at = 0.0
         self._tried_at = float("-inf")
         self._trouble = ""
-        self._looking = 0
+        self._readers_wanted = 0
         self._last_wanted = float("-inf")
         self._ending = False
         self.idle = True
@@ -244,7 +244,7 @@ class Feed:
         self._wanted = asyncio.Event()
         self._round_done = asyncio.Event()
         self._on_lines: list[LineListener] = []
-        self._on_look: list[LookListener] = []
+        self._on_overview: list[OverviewListener] = []
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -264,23 +264,23 @@ class Feed:
         self._end_round()
 
     def on_lines(self, listener: LineListener) -> None:
-        """Have `listener` told each line that is written into a journal while this process looks,
-        once, in the event loop. Lines from before its first look are not told."""
+        """Call `listener`, in the event loop, once with each line that is written into a journal
+        while this process reads. Lines from before its first reading are left out."""
         self._on_lines.append(listener)
 
-    def on_look(self, listener: LookListener) -> None:
-        """Have `listener` told what each look finds, before the lines that came with it."""
-        self._on_look.append(listener)
+    def on_overview(self, listener: OverviewListener) -> None:
+        """Call `listener` with the overview of each reading, before the lines that came with it."""
+        self._on_overview.append(listener)
 
     @contextmanager
-    def looking(self) -> Iterator[None]:
-        """Somebody looks while the block runs, and for LINGER_S after it."""
-        self._looking += 1
+    def keep_reading(self) -> Iterator[None]:
+        """Read on while the block runs, and for LINGER_S after it."""
+        self._readers_wanted += 1
         self._wanted.set()
         try:
             yield
         finally:
-            self._looking -= 1
+            self._readers_wanted -= 1
             self._last_wanted = time.monotonic()
 
     def clock(self) -> BoardClock:
@@ -296,7 +296,7 @@ class Feed:
         """The board as it was at most FRESH_S ago; an older one where the store does not answer,
         whose header says so."""
         asked_at = time.monotonic()
-        with self.looking():
+        with self.keep_reading():
             while self._tried_at < asked_at - FRESH_S and not self._ending:
                 await self._round_done.wait()
             return self.snapshot()
@@ -304,15 +304,19 @@ class Feed:
     async def follow(self, version: int | None = None) -> AsyncGenerator[BoardUpdate, None]:
         """All that whoever has `version` of this process' board (None: nothing) does not have, then
         each change as it is seen, and in between at least every CLOCK_EVERY_S what time it is."""
-        with self.looking():
+        with self.keep_reading():
             await self.fresh()
-            told, told_at = "", float("-inf")
+            known_trouble, sent_at = "", float("-inf")
             while not self._ending:
                 done = self._round_done
                 update = self._versions.since(version, self.clock())
-                due = time.monotonic() >= told_at + CLOCK_EVERY_S
-                if update.changes is not None or due or told != self._trouble:
-                    version, told, told_at = update.version, self._trouble, time.monotonic()
+                due = time.monotonic() >= sent_at + CLOCK_EVERY_S
+                if update.changes is not None or due or known_trouble != self._trouble:
+                    version, sent_at, known_trouble = (
+                        update.version,
+                        time.monotonic(),
+                        self._trouble,
+                    )
                     yield update
                 with suppress(TimeoutError):
                     async with asyncio.timeout(CLOCK_EVERY_S):
@@ -321,7 +325,7 @@ class Feed:
     async def _run(self, thread: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            if not self._looking and time.monotonic() > self._last_wanted + LINGER_S:
+            if not self._readers_wanted and time.monotonic() > self._last_wanted + LINGER_S:
                 self._wanted.clear()
                 self.idle = True
                 await self._wanted.wait()
@@ -343,14 +347,14 @@ class Feed:
 
     def _accept(self, state: BoardState, began: float) -> None:
         # As old as the question: what changed while it was under way is not in the answer.
-        self._as_of_ms, self._read_at = state.look.now_ms, began
+        self._as_of_ms, self._read_at = state.overview.now_ms, began
         self._trouble = state.trouble
         self._versions.update(state)
-        for tell in self._on_look:
-            tell(state.look)
-        for call_sid, (sight, entries) in state.lines.items():
+        for tell in self._on_overview:
+            tell(state.overview)
+        for call_sid, (call, entries) in state.lines.items():
             for listen in self._on_lines:
-                listen(call_sid, sight, entries)
+                listen(call_sid, call, entries)
 
     def _end_round(self) -> None:
         done, self._round_done = self._round_done, asyncio.Event()

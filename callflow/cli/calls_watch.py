@@ -72,10 +72,10 @@ def _print_changes(interval_s: float, describe: Describe) -> None:
         known_trouble = trouble
         lines = {
             call.call_sid: describe(call, state.rows[call.call_sid].row)
-            for call in state.look.calls
+            for call in state.overview.calls
             if call.call_sid in state.rows
         }
-        stamp = "" if describe is _to_json else f"{terminal.clock(state.look.now_ms)}  "
+        stamp = "" if describe is _to_json else f"{terminal.clock(state.overview.now_ms)}  "
         for sid, line in lines.items():
             if printed.get(sid) != line:
                 terminal.print_line(f"{stamp}{line}")

@@ -1,6 +1,6 @@
-"""Secrets that a local stack makes up for itself: in its data directory, for its owner's eyes.
+"""Makes up the secrets of a local stack and keeps them in its data directory, for its owner alone.
 
-They are told nowhere else: what a terminal shows may be a log, or somebody's screen recording.
+They are shown nowhere else: what a terminal shows may be a log, or somebody's screen recording.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def random_password() -> str:
     return secrets.token_urlsafe(18)
 
 
-def keep(path: Path, secret: str) -> None:
+def write_secret(path: Path, secret: str) -> None:
     """Write a secret into a new file of mode 0600 in place of whatever is there."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -31,9 +31,9 @@ def keep(path: Path, secret: str) -> None:
 
 
 @contextmanager
-def kept_meanwhile(path: Path, secret: str) -> Iterator[None]:
-    """The same for as long as the block runs."""
-    keep(path, secret)
+def temporary_secret(path: Path, secret: str) -> Iterator[None]:
+    """Keep a secret in a file for as long as the block runs."""
+    write_secret(path, secret)
     try:
         yield
     finally:
@@ -62,12 +62,12 @@ def _make_admin(users: Path, password_file: Path) -> None:
 
     password = random_password()
     # First where it can be read: killed in between, the stack makes another admin next time.
-    keep(password_file, password)
+    write_secret(password_file, password)
     with edit_users(users) as known:
         known[ADMIN] = User(role=Role.ADMIN, password=hashed(password))
 
 
-def board_words(settings: Settings, data_dir: Path, env: dict[str, str]) -> str:
+def board_address(settings: Settings, data_dir: Path, env: dict[str, str]) -> str:
     """Where the board is, and who can sign in there."""
     where = f"{env[f'{PREFIX}BOARD_URL']}/board"
     password = data_dir / ADMIN_PASSWORD

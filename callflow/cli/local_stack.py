@@ -169,7 +169,7 @@ class SupervisedStack:
             env |= phone.env
             if self._here is not None:
                 board = credentials.board_env(bootstrap.settings(), self._here, phone.port)
-                self._board = credentials.board_words(bootstrap.settings(), self._here, board)
+                self._board = credentials.board_address(bootstrap.settings(), self._here, board)
                 env |= board
         if flower_port is not None:
             env[FLOWER_AUTH] = self._flower_credentials(flower_port)
@@ -254,7 +254,7 @@ class SupervisedStack:
             self._flower = f"{where} · user and password as in {FLOWER_AUTH}"
             return given
         path, password = self.log_dir.parent / FLOWER_PASSWORD, credentials.random_password()
-        self._running.enter_context(credentials.kept_meanwhile(path, password))
+        self._running.enter_context(credentials.temporary_secret(path, password))
         self._flower = f"{where} · user {FLOWER_USER} · password in {path}"
         return f"{FLOWER_USER}:{password}"
 

@@ -207,9 +207,9 @@ class BoardPoller:
         self._record = None if opened is None else bootstrap.reader().find(opened)
         state = self._reader.read()
         self._versions.update(state)
-        clock = BoardClock(state.look.now_ms, state.look.now_ms, state.trouble)
+        clock = BoardClock(state.overview.now_ms, state.overview.now_ms, state.trouble)
         # In one step, for the thread that draws.
-        self._latest = self._versions.snapshot(clock), began, state.staffed.swept_ms
+        self._latest = self._versions.snapshot(clock), began, state.workforce.swept_ms
         self._trouble = state.trouble
 
 

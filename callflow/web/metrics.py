@@ -76,14 +76,14 @@ class MetricsService:
         if not self.wanted:
             yield
             return
-        feed.on_look(self.metrics.look)
+        feed.on_overview(self.metrics.look)
         feed.on_lines(self.metrics.lines)
         rounds = [self._survey_on()]
         if self._count_lifts is not None:
             rounds.append(self._count_lifts_on(self._count_lifts))
         if self._writer:
             rounds.append(self._write_on(self._writer))
-        with feed.looking():
+        with feed.keep_reading():
             tasks = [asyncio.create_task(one) for one in rounds]
             for task in tasks:
                 task.add_done_callback(_log_failure)

@@ -136,7 +136,7 @@ def test_takeovers_of_a_call_are_all_counted_and_those_of_the_hour_since_we_look
     a_millisecond_later(bench.parts)
     first = bench.read()
     assert (first.rows[SID].row.takeovers, first.takeovers) == (1, 0)
-    assert first.since_ms == first.look.now_ms
+    assert first.since_ms == first.overview.now_ms
     bench.parts.store.reclaim(SID, claimed(bench.parts, "again").fence, 10**13, "gone")
     second = bench.read()
     assert (second.rows[SID].row.takeovers, second.takeovers) == (2, 1)
@@ -165,14 +165,14 @@ def test_a_call_that_ends_is_shown_a_while_and_its_last_lines_are_told(bench: Re
     seen = bench.read()
     assert (seen.rows[SID].row.word, events(seen)) == ("ended", ["ended"])
     bench.parts.store.open("CA2")
-    bench.parts.store.end("CA2", "hung_up", now_ms=seen.look.now_ms - ENDED_MS - 1)
+    bench.parts.store.end("CA2", "hung_up", now_ms=seen.overview.now_ms - ENDED_MS - 1)
     assert "CA2" not in bench.read().rows
 
 
 def test_what_happened_in_a_pause_is_read_after_it(bench: ReaderBench) -> None:
     first = bench.read()
     taken_over(bench.parts)
-    ended_at = first.look.now_ms - ENDED_MS - 5_000
+    ended_at = first.overview.now_ms - ENDED_MS - 5_000
     bench.parts.store.end(SID, "hung_up", now_ms=ended_at)  # Long before the next look.
     bench.now_s += BRIDGED_MS / 1000 - 1
     after = bench.read()

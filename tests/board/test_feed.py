@@ -132,7 +132,7 @@ def test_however_many_boards_are_open_the_store_is_asked_by_one(parts: Parts) ->
         looks: list[CallsOverview] = []
         async with feed_of(reader_of(parts)) as feed, AsyncExitStack() as boards:
             parts.client.config_resetstat()
-            feed.on_look(looks.append)
+            feed.on_overview(looks.append)
             followers = [
                 await boards.enter_async_context(aclosing(feed.follow())) for _ in range(20)
             ]
@@ -156,7 +156,7 @@ def test_while_nobody_looks_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) ->
         async with feed_of(reader) as feed:
             await resting(feed)
             assert reader.rounds == 0
-            with feed.looking():
+            with feed.keep_reading():
                 await feed.fresh()
                 assert not feed.idle
             await resting(feed)
@@ -233,7 +233,7 @@ def test_listeners_are_told_looks_and_lines_and_keep_no_board_back(parts: Parts)
         looks: list[int] = []
         lines: list[tuple[str, str, str]] = []
         async with feed_of(reader_of(parts)) as feed:
-            feed.on_look(lambda look: looks.append(look.now_ms))
+            feed.on_overview(lambda look: looks.append(look.now_ms))
             feed.on_lines(
                 lambda sid, sight, found: lines.extend(
                     (sid, str(sight.call_state), one.event) for one in found

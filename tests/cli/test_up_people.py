@@ -13,7 +13,7 @@ import yaml
 from callflow.access.passwords import matches
 from callflow.access.users_file import Users
 from callflow.cli import credentials
-from callflow.cli.credentials import board_env, board_words
+from callflow.cli.credentials import board_address, board_env
 from callflow.lab.stack import FlowerUnguarded, LocalStack, free_port
 from callflow.settings import Settings
 from tests.cli.running import Cli
@@ -31,7 +31,7 @@ def test_a_stack_without_users_has_an_admin_whose_password_its_owner_can_read(
     (admin,) = Users(Path(env["CALLFLOW_USERS"])).all().values()
     assert admin.role == "admin"
     assert matches(password, admin.password)
-    told = board_words(Settings(), tmp_path, env)
+    told = board_address(Settings(), tmp_path, env)
     assert told == f"http://127.0.0.1:8000/board · user admin · password in {password_file}"
     assert password not in told
 
@@ -43,7 +43,7 @@ def test_a_stack_that_starts_again_keeps_its_users(tmp_path: Path) -> None:
     after = (tmp_path / "users.yaml").read_bytes(), (tmp_path / "admin-password").read_bytes()
     assert after == before
     (tmp_path / "admin-password").unlink()
-    assert "users in" in board_words(Settings(), tmp_path, board_env(Settings(), tmp_path, 8001))
+    assert "users in" in board_address(Settings(), tmp_path, board_env(Settings(), tmp_path, 8001))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_stack_with_users_of_its_own_gets_no_admin(tmp_path: Path, given: dict
     settings = Settings.model_validate({**given, "board_url": "https://board.example.org"})
     env = board_env(settings, tmp_path, 8000)
     assert env == {"CALLFLOW_BOARD_URL": "https://board.example.org"}
-    assert board_words(settings, tmp_path, env) == "https://board.example.org/board"
+    assert board_address(settings, tmp_path, env) == "https://board.example.org/board"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -67,7 +67,7 @@ def test_a_secret_that_is_kept_meanwhile_is_its_owners_and_goes_with_the_stack(
     path = tmp_path / "flower-password"
     path.write_text("left behind by a stack that was killed")
     path.chmod(0o644)
-    with credentials.kept_meanwhile(path, "a secret"):
+    with credentials.temporary_secret(path, "a secret"):
         assert path.read_text() == "a secret\n"
         assert path.stat().st_mode & 0o777 == 0o600
     assert not path.exists()

@@ -27,7 +27,7 @@ def _seen(
     found = BoardReader(CallWatcher(parts.client), lambda: staffed, lambda site: None).read()
     state = BoardVersions()
     state.update(found)
-    now = found.look.now_ms
+    now = found.overview.now_ms
     record = None if opened is None else parts.record(opened)
     return WatchedBoard(state.snapshot(BoardClock(now, now)), 80, staffed.swept_ms, opened=record)
 
