@@ -99,7 +99,7 @@ def _store(patience_s: float) -> CallStore:
 
 @cache
 def leases() -> Leases:
-    """The watchdog's eyes."""
+    """Reads leases and presence, for a watchdog."""
     return Leases(Scripts(client()), settings().timing)
 
 
@@ -111,19 +111,19 @@ def reader() -> CallReader:
 
 @cache
 def intake() -> Intake:
-    """For a process that meets callers."""
+    """Stores what callers say."""
     return Intake(store())
 
 
 @cache
 def ringing() -> Ringing:
-    """For a process that rings humans."""
+    """Rings humans."""
     return Ringing(store().handovers, sites(), telephone(), settings().public_url)
 
 
 @cache
 def watchdog() -> Watchdog:
-    """For a process that sweeps."""
+    """Sweeps."""
     return Watchdog(store(), leases())
 
 
@@ -244,31 +244,31 @@ def responder(script: ScriptedResponder) -> Responder:
     elif settings().responder == "counted":
         spoken = CountedResponder()
     elif models():
-        spoken = _worded(script)
+        spoken = _model_responder(script)
     return PacedResponder(spoken, settings().pace_s) if settings().pace_s else spoken
 
 
-def _worded(script: ScriptedResponder) -> Responder:
+def _model_responder(script: ScriptedResponder) -> Responder:
     return ModelResponder(
         models(),
         script,
-        _forbidden,
+        _broken_rule,
         Breakers(Scripts(client())),
         first_token_s=settings().model_first_token_s,
         reply_s=settings().model_reply_s,
         prompts=prompts(),
-        lift=_lift,
+        lift=_describe_lift,
     )
 
 
-def _forbidden(sentence: str, record: CallRecord) -> str | None:
+def _broken_rule(sentence: str, record: CallRecord) -> str | None:
     """The rule that keeps a sentence from being spoken in this call; None where it may be."""
     return guard().check(
         sentence, language=record.language, facts=known(record), approved=conditions(record)
     )
 
 
-def _lift(record: CallRecord) -> str:
+def _describe_lift(record: CallRecord) -> str:
     site = None if record.site is None else sites().get(record.site)
     return "" if site is None else f"{site.lift}, {site.address}"
 
