@@ -1,7 +1,7 @@
 """Carries out <Connect><ConversationRelay>: the call goes on by frames over a WebSocket.
 
 When the socket ends, however it ends, the action is asked with what is known about it; Twilio does
-not connect again by itself. Tokens become words that are part_said one after the other, without a
+not connect again by itself. Tokens become words that are spoken one after the other, without a
 timer for each: where each begins and ends is known when it arrives, so what was heard at any moment
 can be computed to the letter.
 """

@@ -15,7 +15,7 @@ from callflow.call.history import CallHistory, JournalEntry
 from callflow.lab.carrier.call_report import SpokenTurn
 from callflow.lab.chaos.audio_checks import HeardEvent, Sound, listen
 from callflow.lab.chaos.promises import LONGEST_SILENCE_S, Fault
-from callflow.lab.chaos.run_evidence import CallEvidence, RunEvidence
+from callflow.lab.chaos.run_evidence import CallEvidence, RunEvidence, Strike
 
 LANES: Final = ("said", "heard", "silence", "worker")
 
@@ -85,14 +85,7 @@ def gather(evidence: RunEvidence, caller: CallEvidence, faults: Sequence[Fault])
     journal = evidence.journals.get(caller.call_sid, ())
     bars += _claim_bars(journal, evidence.began_at, ended_s)
     strikes = [
-        TimelineBar(
-            "strike",
-            one.at_s,
-            one.until_s,
-            "strike",
-            one.kind,
-            f"{one.name}: {', '.join(one.victims)}",
-        )
+        _strike_bar(one, f"{one.name}: {', '.join(one.victims)}")
         for one in evidence.strikes
         if one.at_s <= ended_s and one.until_s >= began_s
     ]
@@ -100,16 +93,17 @@ def gather(evidence: RunEvidence, caller: CallEvidence, faults: Sequence[Fault])
     return CallPicture(caller.call_sid, title, began_s, ended_s, bars, strikes, own)
 
 
+def _strike_bar(strike: Strike, tip: str) -> TimelineBar:
+    return TimelineBar("strike", strike.at_s, strike.until_s, "strike", strike.kind, tip)
+
+
 def _turn_bars(turns: Sequence[SpokenTurn], began_s: float) -> Iterator[TimelineBar]:
     for turn in turns:
         taken = "taken" if turn.accepted else "not taken"
         how = " · interrupts" if turn.interrupted else " · once more" if turn.repeated else ""
-        yield TimelineBar(
-            *("said", began_s + turn.began_s, began_s + max(turn.ended_s, turn.began_s)),
-            "said" if turn.accepted else "untaken",
-            str(turn.number),
-            f"turn {turn.number}, {taken}{how}",
-        )
+        look, tip = "said" if turn.accepted else "untaken", f"turn {turn.number}, {taken}{how}"
+        times_s = began_s + turn.began_s, began_s + max(turn.ended_s, turn.began_s)
+        yield TimelineBar("said", *times_s, look, str(turn.number), tip)
 
 
 _LOOKS: Final = {
@@ -179,18 +173,16 @@ def draw(shown: CallPicture) -> str:
     length_s = max(1.0, shown.to_s - shown.from_s)
     scale = min(MOST_PX_PER_S, max(LEAST_PX_PER_S, (WIDTH - LEFT - RIGHT) / length_s))
     canvas = _TimeCanvas(shown.from_s, shown.to_s, scale)
-    height = TOP + LANE * len(LANES) + AXIS
+    tops = {lane: TOP + LANE * row for row, lane in enumerate(LANES)}
+    bottom = TOP + LANE * len(LANES)
     body = [
-        *canvas.axis(TOP, TOP + LANE * len(LANES)),
-        *(
-            f'<text x="4" y="{TOP + LANE * row + 19}" class="lane">{lane}</text>'
-            for row, lane in enumerate(LANES)
-        ),
-        *canvas.strikes(shown.strikes, TOP + LANE * len(LANES)),
-        *(canvas.bar(bar, TOP + LANE * LANES.index(bar.lane) + 5) for bar in shown.bars),
-        *(canvas.fault(fault, TOP, TOP + LANE * len(LANES)) for fault in shown.faults),
+        *canvas.axis(TOP, bottom),
+        *(f'<text x="4" y="{y + 19}" class="lane">{lane}</text>' for lane, y in tops.items()),
+        *canvas.strikes(shown.strikes, bottom),
+        *(canvas.bar(bar, tops[bar.lane] + 5) for bar in shown.bars),
+        *(canvas.fault(fault, TOP, bottom) for fault in shown.faults),
     ]
-    return _frame(canvas.width, height, f"timeline of call {shown.call_sid}", body)
+    return _frame(canvas.width, bottom + AXIS, f"timeline of call {shown.call_sid}", body)
 
 
 def draw_overview(evidence: RunEvidence, faults: Sequence[Fault]) -> str:
@@ -201,25 +193,18 @@ def draw_overview(evidence: RunEvidence, faults: Sequence[Fault]) -> str:
     scale = (WIDTH - LEFT - RIGHT) / to_s
     canvas = _TimeCanvas(0.0, to_s, max(scale, 2.0))
     bottom = TOP + OVERVIEW_ROW * len(callers)
-    strikes = [
-        TimelineBar("strike", one.at_s, one.until_s, "strike", one.kind, one.name)
-        for one in evidence.strikes
-    ]
+    strikes = [_strike_bar(one, one.name) for one in evidence.strikes]
     rows = {caller.call_sid: row for row, caller in enumerate(callers)}
     body = [*canvas.axis(TOP, bottom), *canvas.strikes(strikes, bottom)]
-    for caller in callers:
-        begin = evidence.offset_s(caller.report)
+    for caller, ended_s in zip(callers, ends, strict=True):
+        began_s, height = evidence.offset_s(caller.report), OVERVIEW_ROW - 2
         y = TOP + OVERVIEW_ROW * rows[caller.call_sid]
         tip = f"{caller.call_sid}, {caller.line}, {len(caller.report.turns)} turns"
-        end = begin + caller.report.duration_s
-        body.append(canvas.rect(begin, end, y, OVERVIEW_ROW - 2, f"call {caller.line}", tip))
+        body.append(canvas.rect(began_s, ended_s, y, height, f"call {caller.line}", tip))
         for one in caller.report.silences:
             if one.length_s >= 1:
-                at_s = begin + one.at_s
-                tip = f"{one.length_s:.1f} s of silence"
-                body.append(
-                    canvas.rect(*(at_s, at_s + one.length_s, y, OVERVIEW_ROW - 2, "silence", tip))
-                )
+                at_s, tip = began_s + one.at_s, f"{one.length_s:.1f} s of silence"
+                body.append(canvas.rect(at_s, at_s + one.length_s, y, height, "silence", tip))
     for fault in faults:
         y = TOP + OVERVIEW_ROW * rows.get(fault.call_sid or "", len(callers)) + 2
         body.append(

@@ -132,12 +132,12 @@ class Plan:
     @property
     def worker_names(self) -> tuple[str, ...]:
         """What the workers are called."""
-        return tuple(f"w{number}" for number in range(1, self.workers + 1))
+        return _numbered("w", self.workers)
 
     @property
     def beat_names(self) -> tuple[str, ...]:
         """What the schedulers are called."""
-        return tuple(f"beat{number}" for number in range(1, self.beats + 1))
+        return _numbered("beat", self.beats)
 
     @property
     def command(self) -> str:
@@ -187,12 +187,16 @@ class DemoPlan:
     @property
     def worker_names(self) -> tuple[str, ...]:
         """What the workers are called."""
-        return tuple(f"w{number}" for number in range(1, self.workers + 1))
+        return _numbered("w", self.workers)
 
     @property
     def beat_names(self) -> tuple[str, ...]:
         """What the one scheduler is called."""
         return ("beat",)
+
+
+def _numbered(name: str, count: int) -> tuple[str, ...]:
+    return tuple(f"{name}{number}" for number in range(1, count + 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,8 @@ def started(plan: Plan, watcher: RunWatcher) -> Iterator[ChaosRun]:
         with LocalStack(env, plan.logs or servers.scratch / "logs") as stack:
             ways = {name: servers.calls_url_of(name) for name in plan.worker_names}
             processes = Processes(stack, plan, line.ports, ways, clocks)
-            processes.start_all()
+            for name in processes.names:
+                processes.start(name)
             yield ChaosRun(plan, load({**os.environ, **env}), servers, processes, line, watcher)
 
 
@@ -184,8 +185,9 @@ class ChaosRun:
             time.sleep(0.1)
         callers = crowd.evidence()
         journals = CallReader(client).journals([one.call_sid for one in callers])
+        plan = self.plan
         conditions = run_conditions(
-            self.plan, self.settings, self.plan.seconds, self.plan.command, self.plan.strikes
+            plan, self.settings, plan.seconds, plan.command, plan.strikes, plan.min_replicas
         )
         return RunEvidence(
             conditions=conditions,
@@ -199,14 +201,19 @@ class ChaosRun:
 
 
 def run_conditions(
-    plan: Plan | DemoPlan, settings: Settings, seconds: float, command: str, kinds: tuple[str, ...]
+    plan: Plan | DemoPlan,
+    settings: Settings,
+    seconds: float,
+    command: str = "",
+    kinds: tuple[str, ...] = (),
+    min_replicas: int = 0,
 ) -> RunConditions:
     """What the judge must know of a run."""
     return RunConditions(
         seed=plan.seed,
         seconds=seconds,
         command=command,
-        min_replicas=plan.min_replicas if isinstance(plan, Plan) else 0,
+        min_replicas=min_replicas,
         kinds=kinds,
         speed=plan.speed,
         letters_per_s=LETTERS_PER_S,
@@ -222,7 +229,7 @@ def carrier_for(
 ) -> Carrier:
     """The carrier through which all callers of a run call."""
     account = PhoneAccount(
-        line.public_url, tuple(web.addresses), line.account_sid, line.auth_token, line.api_port
+        line.public_url, web.addresses, line.account_sid, line.auth_token, line.api_port
     )
     return Carrier.for_account(account, speed=plan.speed, seed=plan.seed, human=human)
 

@@ -70,7 +70,8 @@ def run_demo(plan: DemoPlan, settings: Settings, watcher: DemoWatcher) -> DemoRe
         # The server's scratch directory goes when the server goes, however this process ends.
         with LocalStack(env, plan.logs or server.data_dir / "logs") as stack:
             processes = Processes(stack, plan, line.ports)
-            processes.start_all()
+            for name in processes.names:
+                processes.start(name)
             with connect(server.url) as client:
                 return asyncio.run(DemoRun(plan, own, client, processes, line, watcher).run())
 
@@ -159,7 +160,7 @@ class DemoRun:
         sids = [caller.call_sid for caller in self._callers]
         journals = self._calls.journals([*sids, *bystanders])
         evidence = RunEvidence(
-            conditions=run_conditions(self._plan, self._settings, time.time() - began_at, "", ()),
+            conditions=run_conditions(self._plan, self._settings, time.time() - began_at),
             began_at=began_at,
             callers=tuple(
                 CallEvidence(one.report, one.line) for one in self._callers if one.report

@@ -103,9 +103,9 @@ class WebProcesses:
     ports: Mapping[str, int]
 
     @property
-    def addresses(self) -> list[str]:
+    def addresses(self) -> tuple[str, ...]:
         """Where the carrier's load balancer finds them."""
-        return [f"http://127.0.0.1:{port}" for port in self.ports.values()]
+        return tuple(f"http://127.0.0.1:{port}" for port in self.ports.values())
 
     async def answering(self) -> list[str]:
         """The names of those that take connections now."""
@@ -138,28 +138,12 @@ class Processes:
     """What ended, or never came back, although nobody had struck it, with the end of its log."""
     _struck: set[str] = field(default_factory=set)
 
-    @property
-    def workers(self) -> tuple[str, ...]:
-        """The names of those that run turns."""
-        return self.plan.worker_names
-
-    @property
-    def beats(self) -> tuple[str, ...]:
-        """The names of the schedulers."""
-        return self.plan.beat_names
-
-    @property
-    def names(self) -> list[str]:
-        """All of them."""
-        return [*self.workers, WATCHDOG, *self.beats, *self.ports]
+    def __post_init__(self) -> None:
+        self.workers = self.plan.worker_names
+        self.names = [*self.workers, WATCHDOG, *self.plan.beat_names, *self.ports]
 
     def __getitem__(self, name: str) -> StackProcess:
         return self.stack.processes[name]
-
-    def start_all(self) -> None:
-        """Start every one for the first time."""
-        for name in self.names:
-            self.start(name)
 
     def start(self, name: str) -> StackProcess:
         """Start one, for the first time or again."""

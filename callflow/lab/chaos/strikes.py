@@ -220,7 +220,7 @@ async def end_web(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
 
 @_makes("beat-kill")
 async def kill_beats(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
-    names = env.processes.beats
+    names = env.plan.beat_names
     if dice.random() < 0.5:
         names = (dice.choice(names),)
     await _stay_away(env, log, names, dice)
@@ -229,7 +229,7 @@ async def kill_beats(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> Non
 @_makes("watchdog-kill")
 async def kill_watchdog(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
     await _stay_away(env, log, (WATCHDOG,), dice)
-    if all(env.processes[name].alive for name in env.processes.beats):
+    if all(env.processes[name].alive for name in env.plan.beat_names):
         await env.wait_for(WATCHDOG, env.watchdog_sweeps)
 
 
