@@ -83,15 +83,12 @@ class RequestPatience:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One web process."""
-
     host: str
     port: int
     tls: bool
 
     @classmethod
     def of(cls, url: str) -> Target:
-        """The process at a base URL such as http://127.0.0.1:8080."""
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname:
             raise AddressRefused(url, "is no base address: write it like http://127.0.0.1:8080")

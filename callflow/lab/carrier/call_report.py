@@ -74,11 +74,6 @@ class SpokenTurn:
     """From the prompt frame to the first token."""
 
     @property
-    def first_sound_s(self) -> float | None:
-        """From the end of the caller's words to anything that was heard."""
-        return self.heard[0].at_s - self.ended_s if self.heard else None
-
-    @property
     def reply_s(self) -> float | None:
         """From the end of the caller's words to the first words of the reply itself."""
         replies = [one for one in self.heard if one.kind in ("gather", "relay") and not one.filler]
@@ -118,7 +113,6 @@ class CallReport:
 
     @property
     def heard(self) -> list[HeardSound]:
-        """Everything, in order."""
         return [*self.greeting, *(one for turn in self.turns for one in turn.heard)]
 
     @property
@@ -134,7 +128,6 @@ class CallReport:
         return max((one.own_s for one in self.silences), default=0.0)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {**asdict(self), "lost": [turn.number for turn in self.lost]}
 
 
@@ -162,7 +155,6 @@ class LoadResult:
 
     @classmethod
     def of(cls, reports: Sequence[CallReport]) -> LoadResult:
-        """The sum of some calls."""
         turns = [turn for report in reports for turn in report.turns]
         endings = [report.ended_by for report in reports]
         return cls(
@@ -186,7 +178,6 @@ class LoadResult:
         return not (self.failed or self.lost)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         times = {
             name: getattr(self, name).pick("p50", "p99", "max")
             for name in ("silence_s", "answer_ms", "first_token_ms")

@@ -180,7 +180,6 @@ class Carrier:
         call_sid: str | None = None,
         tell: Tell | None = None,
     ) -> CallReport:
-        """A whole call: place it and wait for its end."""
         placed = self.place(person, to=to, from_=from_, call_sid=call_sid, tell=tell)
         return await placed.ended()
 

@@ -60,8 +60,6 @@ Failure = ApplicationFailed | TwimlRefused | AddressRefused
 
 
 class SimulatedPerson(Protocol):
-    """The person at the far end."""
-
     async def live(self, line: CallerLine) -> None:
         """The whole call as they live it; when this returns they hang up."""
 

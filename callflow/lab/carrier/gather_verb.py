@@ -32,8 +32,6 @@ async def gather(call: CallBase, verb: Gather) -> Result | None:
 
 
 class _GatherSession:
-    """A Gather in flight."""
-
     patient = False
 
     def __init__(self, call: CallBase, verb: Gather) -> None:
@@ -142,7 +140,6 @@ class _GatherSession:
             await asyncio.sleep(self._call.switchboard.endpoint_s if pause_s is None else pause_s)
 
     def result(self) -> Result | None:
-        """What was gathered."""
         if self._words is not None:
             dice = self._call.faults.dice("heard", self._words.number)
             fields = {"SpeechResult": self._words.said, "Language": self._verb.language}

@@ -42,8 +42,6 @@ class NetworkFaults:
 
 @dataclass(frozen=True, slots=True)
 class RequestFault:
-    """What happens to one webhook."""
-
     delay_s: float = 0.0
     lost: Literal["request", "answer"] | None = None
     repeat_after_s: float | None = None
@@ -134,7 +132,7 @@ class CallFaults:
         return self._fault_dice.fault(self._line, request, self._sent[request], final=final)
 
     def dice(self, *what: object) -> random.Random:
-        """FaultDice for anything else about this line."""
+        """Chance for anything else about this line."""
         return self._fault_dice.of(self._line, *what)
 
     def caller_faults(self, turns: int) -> CallerFaults:

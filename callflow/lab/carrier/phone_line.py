@@ -38,7 +38,6 @@ def split_sentences(text: str) -> list[str]:
 
 
 def speech_seconds(text: str, speed: float) -> float:
-    """How long `text` takes where time passes `speed` times as fast, s."""
     characters = len(_CJK.findall(text))
     letters = len(text) - characters
     return (letters / LETTERS_PER_S + characters / CHARACTERS_PER_S) / speed
@@ -89,11 +88,9 @@ class Listener:
 
     @staticmethod
     def now() -> float:
-        """The clock of all times here."""
         return time.monotonic()
 
     def tell(self, event: str, **facts: object) -> None:
-        """Pass an event on to whoever looks on."""
         if self._tell is not None:
             self._tell(event, {"at_s": round(time.monotonic() - self.began, 3), **facts})
 
@@ -113,8 +110,8 @@ class Listener:
         if length < SHORTEST_S and cause != "reply":
             return
         turn = self.report.turns[-1].number if self.report.turns else 0
-        network_faults = min(length, self.report.mischief_s - self._mischief_before)
-        silence = Silence(self._since - self.began, length, cause, turn, network_faults)
+        on_purpose_s = min(length, self.report.mischief_s - self._mischief_before)
+        silence = Silence(self._since - self.began, length, cause, turn, on_purpose_s)
         self.report.silences.append(silence)
         self.tell("silence", length_s=round(length, 3), cause=cause)
 
@@ -167,16 +164,12 @@ AWKWARD_S: Final = 5.0
 
 
 class Floor(StrEnum):
-    """Who is to speak now."""
-
     MINE = "mine"
     """The line listens and has said what it had to say; or the person may interrupt now."""
     HUMAN = "human"
-    """A person is on the line."""
     UNHEARD = "unheard"
     """Nobody has said anything for longer than one waits."""
     OVER = "over"
-    """The call has ended."""
 
 
 class SpeechReceiver(Protocol):
@@ -212,8 +205,6 @@ class SpeechReceiver(Protocol):
 
 
 class CallerLine:
-    """One end of a call, as its person sees it."""
-
     def __init__(self, listener: Listener, speed: float, hang_up: Callable[[], None]) -> None:
         self.listener = listener
         self.speed = speed
@@ -257,7 +248,6 @@ class CallerLine:
         self.change()
 
     def joined(self) -> None:
-        """A person is on the line."""
         self.with_human = True
         self.awaiting = False
         self.change()
@@ -269,7 +259,6 @@ class CallerLine:
         self.change()
 
     def closed(self) -> None:
-        """The call is over."""
         self.over = True
         self.change()
 

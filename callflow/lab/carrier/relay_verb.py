@@ -46,8 +46,6 @@ class _SpokenMessage:
 
 
 class Speaker:
-    """Speaks on one line."""
-
     def __init__(self, line: CallerLine, played: Callable[[str], None] | None = None) -> None:
         """`played` is told each sentence once it has been said."""
         self._line = line
@@ -60,7 +58,6 @@ class Speaker:
 
     @property
     def busy(self) -> bool:
-        """True while something is being said."""
         return time.monotonic() < self._until
 
     @property
@@ -165,7 +162,6 @@ class Speaker:
         self._line.change()
 
     def _current(self, now: float) -> _SpokenMessage | None:
-        """The message that is being said."""
         return next(
             (one for one in self._messages if one.pieces and one.begins <= now < one.pieces[-1][2]),
             None,
@@ -257,7 +253,7 @@ class RelaySession:
         return fields
 
     async def run(self, address: AppAddress) -> dict[str, str]:
-        """Conversation until the socket ends; the fields for the action."""
+        """Exchange frames until the socket ends; the fields for the action."""
         try:
             self._socket = await self._connect(address)
         except (OSError, TimeoutError, InvalidHandshake) as error:

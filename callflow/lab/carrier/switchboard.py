@@ -117,7 +117,6 @@ class CallBase:
 
     @property
     def call_sid(self) -> str:
-        """Its CallSid."""
         return self.identity.call_sid
 
     def send_callbacks_to(self, url: str | None, events: Collection[str] = ()) -> None:

@@ -44,8 +44,6 @@ _OPENINGS: Final = ("line", "disclosure", "disclosure_alerting")
 
 
 class Sound(StrEnum):
-    """What was heard."""
-
     PART = "part"
     """A whole sentence of a reply."""
     BEGUN = "begun"
@@ -75,7 +73,6 @@ class HeardEvent:
     after: int
     """How many turns the caller had begun by then."""
     said: Counted | None = None
-    """PART."""
     turn: int = 0
     part: int = 0
     """PART, and BEGUN where so much of it was heard that it tells; 0 where not."""
@@ -88,7 +85,6 @@ class HeardEvent:
 
 
 def listen(report: CallReport) -> list[HeardEvent]:
-    """Everything that was heard, in order."""
     found = [event for heard in report.greeting for event in _split(heard, 0)]
     for count, turn in enumerate(report.turns, 1):
         found += [event for heard in turn.heard for event in _split(heard, count)]
@@ -216,7 +212,6 @@ class HeardReply:
 
     @property
     def whole(self) -> bool:
-        """True once its end has been heard."""
         return self.heard_to >= PARTS
 
 
@@ -244,7 +239,6 @@ class ReplyChecker:
         self.codes = [code_of(turn.said) for turn in self.turns]
 
     def take(self, event: HeardEvent) -> None:
-        """One more sound."""
         if event.sound is Sound.PART and event.said is not None:
             self._take_sentence(event, event.said)
         elif event.sound is Sound.BEGUN:

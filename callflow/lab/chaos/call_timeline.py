@@ -57,15 +57,12 @@ class TimelineBar:
 
 @dataclass(frozen=True, slots=True)
 class CallPicture:
-    """All that is drawn of one call."""
-
     call_sid: str
     title: str
     from_s: float
     to_s: float
     bars: list[TimelineBar] = field(default_factory=list)
     strikes: list[TimelineBar] = field(default_factory=list)
-    """Over all lanes."""
     faults: list[Fault] = field(default_factory=list)
 
 
@@ -215,8 +212,6 @@ def draw_overview(evidence: RunEvidence, faults: Sequence[Fault]) -> str:
 
 
 class _TimeCanvas:
-    """Seconds to pixels."""
-
     def __init__(self, from_s: float, to_s: float, scale: float) -> None:
         self._from_s = from_s
         self._to_s = max(to_s, from_s + 1)

@@ -131,17 +131,14 @@ class Plan:
 
     @property
     def worker_names(self) -> tuple[str, ...]:
-        """What the workers are called."""
         return _numbered("w", self.workers)
 
     @property
     def beat_names(self) -> tuple[str, ...]:
-        """What the schedulers are called."""
         return _numbered("beat", self.beats)
 
     @property
     def command(self) -> str:
-        """The command line that makes the same run again."""
         words = [f"callflow chaos --seed {self.seed} --seconds {self.seconds:g}"]
         words.append(f"--calls {self.calls} --every {self.every_s:g}")
         if self.strikes != tuple(KINDS):
@@ -186,12 +183,10 @@ class DemoPlan:
 
     @property
     def worker_names(self) -> tuple[str, ...]:
-        """What the workers are called."""
         return _numbered("w", self.workers)
 
     @property
     def beat_names(self) -> tuple[str, ...]:
-        """What the one scheduler is called."""
         return ("beat",)
 
 

@@ -60,8 +60,6 @@ _PRESSURE: Final = Path("/proc/pressure/cpu")
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Where a run stands."""
-
     at_s: float
     calls: int
     answered: int
@@ -227,7 +225,6 @@ def run_conditions(
 def carrier_for(
     plan: Plan | DemoPlan, line: PhoneLine, web: WebProcesses, human: HumanBehaviour
 ) -> Carrier:
-    """The carrier through which all callers of a run call."""
     account = PhoneAccount(
         line.public_url, web.addresses, line.account_sid, line.auth_token, line.api_port
     )

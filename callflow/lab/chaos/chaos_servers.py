@@ -88,7 +88,6 @@ class Servers:
         return self._clients[server.port]
 
     def close(self) -> None:
-        """Close the run's own connections."""
         for client in self._clients.values():
             client.close()
 

@@ -50,7 +50,6 @@ class DemoScreen:
         )
 
     def frame(self, records: Mapping[str, CallRecord], workers: Sequence[str]) -> RenderableType:
-        """One picture."""
         body = Group(*self._events) if self._events else Text("no kill yet", "dim")
         log = Panel(body, title="what happened", title_align="left", height=EVENTS_SHOWN + 2)
         return Group(self._head(records, workers), self._table(records), log)
@@ -170,7 +169,6 @@ class DemoResult:
         return not self.faults
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         times = {
             name: getattr(self, name).pick("p50", "p95", "p99", "max")
             for name in ("takeover_s", "pause_s", "turn_ms", "silence_s")

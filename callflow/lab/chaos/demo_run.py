@@ -250,7 +250,6 @@ class DemoStriker:
         return self.environment.victims()
 
     def _write_down(self, victim: str, verb: str, of_what: str) -> Strike:
-        """Just before the signal."""
         at_s = time.monotonic() - self._began
         name = f"{verb} {victim} in the middle of {of_what}"
         now_ms = self.calls.now_ms()

@@ -70,11 +70,9 @@ class PhoneLine:
     auth_token: str
     api_port: int
     ports: dict[str, int]
-    """Of the web processes, by name."""
 
     @classmethod
     def create(cls) -> PhoneLine:
-        """One that nobody else has."""
         return cls(
             "https://demo.callflow.example",
             f"AC{secrets.token_hex(16)}",
@@ -85,7 +83,6 @@ class PhoneLine:
 
     @property
     def env(self) -> dict[str, str]:
-        """The settings of every process."""
         return {
             "CALLFLOW_PUBLIC_URL": self.public_url,
             "CALLFLOW_TWILIO_ACCOUNT_SID": self.account_sid,
@@ -112,7 +109,6 @@ class WebProcesses:
         return [name for name, port in self.ports.items() if await _listens(port)]
 
     async def all_answer(self) -> bool:
-        """True when every one does."""
         return len(await self.answering()) == len(self.ports)
 
     def replace(self, name: str) -> None:
@@ -146,7 +142,6 @@ class Processes:
         return self.stack.processes[name]
 
     def start(self, name: str) -> StackProcess:
-        """Start one, for the first time or again."""
         if name in self.workers:
             shared = self.stack.env
             if name in self.redis_urls:
@@ -311,12 +306,10 @@ class ChaosEnvironment(Environment):
 
 
 def node(name: str) -> str:
-    """A worker as the journals name it."""
     return f"{name}@{socket.gethostname()}"
 
 
 def node_of(record: CallRecord) -> str:
-    """The node that works on a call."""
     return (record.assigned_worker or "").partition("/")[0]
 
 

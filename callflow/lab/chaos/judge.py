@@ -104,12 +104,10 @@ class Verdict:
         return not self.faults and not self.strikes
 
     def count(self, *kinds: FaultKind) -> int:
-        """How many faults are of these kinds."""
         return sum(fault.kind in kinds for fault in self.faults)
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """The numbers of the promises that were broken."""
         return tuple(sorted({fault.promise for fault in self.faults}))
 
     @property
@@ -144,7 +142,6 @@ class Verdict:
         }
 
     def as_json(self) -> str:
-        """The same, on one line."""
         return json.dumps(self.as_dict(), ensure_ascii=False)
 
 

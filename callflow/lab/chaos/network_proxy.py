@@ -94,7 +94,6 @@ class Endpoint:
         self._order(f"drop_replies {count} {containing}")
 
     def reset(self) -> None:
-        """Every open connection breaks, on both sides."""
         self._order("reset")
 
     def mute(self) -> None:
@@ -205,7 +204,6 @@ class _ProxyLane:
         self.sink_full = False
 
     def push(self, item: bytes | _StreamEnd) -> None:
-        """Something has come in."""
         self._held.append((self._loop.time() + self._network.delay_s, item))
         self._held_bytes += len(item) if isinstance(item, bytes) else 0
         self.flush()
@@ -295,7 +293,6 @@ class _ProxiedConnection:
         self._up.flush()
 
     def receive(self, side: _ProxySide, data: bytes) -> None:
-        """Bytes from one of the sides."""
         if self._from_client(side):
             wanted = self._network.drops_containing in data
             self._asked = wanted or bool(self._asked)

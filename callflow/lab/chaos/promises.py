@@ -81,7 +81,6 @@ class Fault:
 
     @property
     def promise(self) -> int:
-        """The number of the promise that it breaks."""
         return self.kind.promise
 
     def __str__(self) -> str:

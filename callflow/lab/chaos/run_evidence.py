@@ -98,7 +98,6 @@ class CallEvidence:
 
     @property
     def call_sid(self) -> str:
-        """The call."""
         return self.report.call_sid
 
     @property
@@ -120,7 +119,6 @@ class RunEvidence:
     fallen: tuple[str, ...] = ()
     """Processes that ended although nobody had struck them, with the end of their logs."""
     journals: Mapping[str, tuple[JournalEntry, ...]] = field(default_factory=dict)
-    """By CallSid."""
 
     def offset_s(self, report: CallReport) -> float:
         """How long after the run began the call began: add it to a time of its report."""
@@ -181,7 +179,6 @@ def _flaw(found: RunEvidence) -> str | None:
 
 
 def _numbers(found: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[Any, ...], float]]:
-    """Every number, and where it stands."""
     if isinstance(found, (int, float)):
         yield at, found
     elif isinstance(found, Mapping):

@@ -87,7 +87,6 @@ class CallOfCrowd:
 
     @property
     def over(self) -> bool:
-        """True once the line is closed."""
         return self.call.line.over
 
 
@@ -111,7 +110,6 @@ class Crowd:
         await asyncio.gather(*lines)
 
     def place(self, *, poison: bool = False) -> CallOfCrowd:
-        """One more caller."""
         dice = Random(f"{self._plan.seed}/caller/{len(self.placed)}")
         line: Line = "relay" if dice.random() < self._plan.relay_share else "gather"
         words = [
@@ -126,12 +124,10 @@ class Crowd:
 
     @property
     def going(self) -> int:
-        """How many calls are going on."""
         return sum(not placed.over for placed in self.placed)
 
     @property
     def answered(self) -> int:
-        """How many utterances have been answered."""
         return sum(turn.answered for one in self.placed for turn in one.call.report.turns)
 
     def evidence(self) -> tuple[CallEvidence, ...]:
@@ -183,7 +179,6 @@ class DemoCaller:
 
 
 def load_scripts() -> list[CallScript]:
-    """The conversations that come with callflow."""
     path = resources.files("callflow.lab.chaos") / "conversations.jsonl"
     return [
         CallScript(one["language"], one["scenario"], tuple(one["lines"]))
@@ -231,7 +226,6 @@ class Backlog:
             await asyncio.to_thread(self.fill)
 
     def end(self) -> None:
-        """All of them hang up."""
         for call_sid in self.call_sids:
             self._intake.end(call_sid, "hung_up")
 

@@ -286,7 +286,6 @@ def _is_poisoned(record: CallRecord) -> bool:
 
 
 def kill_process_of(record: CallRecord) -> None:
-    """Kill the one pool process that works on a call."""
     pid = (record.assigned_worker or "").partition("/")[2].partition("-")[0]
     try:
         os.kill(int(pid), signal.SIGKILL)
@@ -470,7 +469,6 @@ async def _freeze(server: EmbeddedServer, log: StrikeLog, which: str, dice: Rand
 
 
 def _either(env: ChaosEnvironment, dice: Random) -> tuple[str, Endpoint, EmbeddedServer]:
-    """One of the two servers, and the way to it."""
     servers = env.servers
     if dice.random() < AT_THE_BROKER:
         return BROKER, servers.broker_endpoint, servers.broker
