@@ -8,8 +8,7 @@ tell the same story. Pure. There are two ways to use it:
 - as a whole, as the picture of a call and the judges of a demo or a chaos run do:
   `CallHistory.of(journal)`. Each of its `claims` says which worker had which turn and since when it
   was owed; when, by which event and why that ended; and where the worker lost the call, who took it
-  up and when. `sum(claim.lost for claim in claims)` are the takeovers, claims with an
-  `answered_turn` the replies.
+  up and when. `sum(claim.lost for claim in claims)` are the takeovers.
 """
 
 from __future__ import annotations
@@ -106,15 +105,12 @@ class Claim:
     owed_since: int | None = None
     """since when the caller had waited for this turn's reply"""
     understood_at: int | None = None
-    drafted_at: int | None = None
     last_sign_at: int = 0
     """the last thing that this worker wrote"""
     ended_at: int | None = None
     ended_by: str | None = None
     reason: str | None = None
     """why it ended, as the journal says"""
-    answered_turn: int | None = None
-    """up to which turn its reply was stored"""
     taken_up_at: int | None = None
     taken_up_by: str | None = None
 
@@ -244,7 +240,6 @@ class CallHistory:
                 claim.understood_at = entry.at
                 ended.append(Measured(Measure.UNDERSTAND, claim.at, entry.at))
         else:
-            claim.drafted_at = claim.drafted_at or entry.at
             self._add_words(claim, entry, ended)
 
     def _add_words(self, claim: Claim, entry: JournalEntry, ended: list[Measured]) -> None:
@@ -260,7 +255,6 @@ class CallHistory:
     def _commit(self, entry: JournalEntry, ended: list[Measured]) -> None:
         claim = self.claim
         if claim is not None:
-            claim.answered_turn = entry.turn
             if claim.fence == entry.fence:  # Of a reply in one piece these are its first words.
                 self._add_words(claim, entry, ended)
             if self._worded_at is not None:

@@ -34,12 +34,12 @@ def measured(*lines: JournalEntry) -> list[tuple[str, int, str | None]]:
 def test_a_claim_knows_its_turn_its_worker_its_end_and_who_took_it_up() -> None:
     first, second = CallHistory.of(LOST).claims
     assert (first.worker, first.turn, first.fence, first.at) == (W1, 1, 1, 200)
-    assert (first.owed_since, first.understood_at, first.drafted_at) == (100, 250, 400)
+    assert (first.owed_since, first.understood_at) == (100, 250)
     assert (first.ended_at, first.ended_by, first.reason, first.lost) == (
         *(900, "reclaimed", "gone", True),
     )
     assert (first.taken_up_at, first.taken_up_by, first.last_sign_at) == (1_000, "claimed", 400)
-    assert (second.ended_by, second.answered_turn, second.lost) == ("committed", 1, False)
+    assert (second.ended_by, second.lost) == ("committed", False)
 
 
 def test_each_time_is_measured_once_and_ends_with_a_line() -> None:
