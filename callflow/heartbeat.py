@@ -101,21 +101,20 @@ class LeaseGuard:
     beaten_at: float
     trusted_s: float
     deadline_at: float
-    give_back: Callable[[Lease, str], None]
+    hand_back: Callable[[Lease, str], None]
     stop: threading.Event = field(default_factory=threading.Event)
     """Set when the lease is no longer ours: whoever waits on the turn's behalf gives up."""
     lost: str | None = None
     lost_at: float = 0.0
-    owing: str | None = None
-    """Why it is to be given back, until the server has taken it."""
-    settled: threading.Event = field(default_factory=threading.Event)
+    due_back: str | None = None
+    """Why it is to be handed back, until the server has taken it."""
+    handed_back: threading.Event = field(default_factory=threading.Event)
     """Set when the server has taken it back."""
 
-    def revoke(self, reason: str) -> None:
+    def revoke(self, reason: str, *, due_back: str | None = None) -> None:
         """Say that the lease is gone. The first reason stands."""
         if self.lost is None:
-            self.lost = reason
-            self.lost_at = time.monotonic()
+            self.lost, self.lost_at, self.due_back = reason, time.monotonic(), due_back
         self.stop.set()
 
     def check(self) -> None:
@@ -155,7 +154,7 @@ class Heartbeat:
             return
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._live, name="heartbeat", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
                 self._thread.start()
         self._present.wait(START_TIMEOUT_S)
 
@@ -167,11 +166,11 @@ class Heartbeat:
 
     @contextmanager
     def guard(
-        self, lease: Lease, since: float, give_back: Callable[[Lease, str], None]
+        self, lease: Lease, since: float, hand_back: Callable[[Lease, str], None]
     ) -> Iterator[LeaseGuard]:
         """Beat for `lease` while the block runs. `since`: monotonic time before the claim, s.
 
-        When the turn has to be given up, `give_back(lease, reason)` is called from the heartbeat's
+        When the turn has to be given up, `hand_back(lease, reason)` is called from the heartbeat's
         thread: once, and again at each beat while it raises StoreError.
         """
         guard = LeaseGuard(
@@ -179,23 +178,23 @@ class Heartbeat:
             beaten_at=since,
             trusted_s=self._timing.trusted_ms / 1000,
             deadline_at=since + self._timing.turn_ms / 1000,
-            give_back=give_back,
+            hand_back=hand_back,
         )
         with self._lock:
             self._guards.add(guard)
         try:
             yield guard
         finally:
-            if guard.owing is not None:
+            if guard.due_back is not None:
                 # A worker that ends does so as soon as its turns have.
-                guard.settled.wait(SETTLE_WITHIN_S)
+                guard.handed_back.wait(SETTLE_WITHIN_S)
             with self._lock:
                 self._guards.discard(guard)
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         try:
             with logs.bound(worker=self.worker):
-                self._beat_for_ever()
+                self._beat_until_closed()
         except BaseException:
             if sys.is_finalizing():
                 raise
@@ -204,7 +203,7 @@ class Heartbeat:
             log.critical("%s ends itself: its heartbeat has died", self.worker, exc_info=True)
             os._exit(STUCK_STATUS)
 
-    def _beat_for_ever(self) -> None:
+    def _beat_until_closed(self) -> None:
         interval_s = self._timing.beat_ms / 1000
         silent = False
         while not self._closed.is_set():
@@ -237,36 +236,35 @@ class Heartbeat:
         if self._expendable and any(stuck):
             # The turn was given away and told to stop, and still sits in the only slot we are.
             os._exit(STUCK_STATUS)
-        failures = list(self._give_up(guards, now))
+        failures = list(self._hand_back(guards, now))
         living = [guard for guard in guards if guard.lost is None]
-        for guard, word in zip(
-            living, self._store.beat(*(guard.lease for guard in living)), strict=True
-        ):
-            match word:
+        results = self._store.beat(*(guard.lease for guard in living))
+        for guard, result in zip(living, results, strict=True):
+            match result:
                 case Result.OK:
                     guard.beaten_at = now
                 case StoreError():
-                    failures.append(word)
+                    failures.append(result)
                 case _:
-                    guard.revoke(f"the server says: {word}")
+                    guard.revoke(f"the server says: {result}")
         if failures:
             raise failures[0]
 
-    def _give_up(self, guards: list[LeaseGuard], now: float) -> Iterator[StoreError]:
-        """Why those that could not be given back now were not: the next beat tries again."""
+    def _hand_back(self, guards: list[LeaseGuard], now: float) -> Iterator[StoreError]:
+        """Give up turns that take too long; why one could not be handed back: the next beat tries
+        again."""
+        drained = self.drain.begun and self.drain.left_s <= 0
         for guard in guards:
-            if guard.lost is None and now >= guard.deadline_at:
-                guard.owing = DEADLINE
-                guard.revoke("the turn's deadline has passed")
-            elif guard.lost is None and self.drain.begun and self.drain.left_s <= 0:
-                guard.owing = DRAINED
-                guard.revoke("the worker ends")
+            if now >= guard.deadline_at:
+                guard.revoke("the turn's deadline has passed", due_back=DEADLINE)
+            elif drained:
+                guard.revoke("the worker ends", due_back=DRAINED)
         for guard in guards:
-            if guard.owing is not None:
+            if guard.due_back is not None:
                 try:
-                    guard.give_back(guard.lease, guard.owing)
+                    guard.hand_back(guard.lease, guard.due_back)
                 except StoreError as error:
                     yield error
                     continue
-                guard.owing = None
-                guard.settled.set()
+                guard.due_back = None
+                guard.handed_back.set()

@@ -92,7 +92,7 @@ class Turns:
                 return _OUTCOMES[claimed]
             with (
                 _observed(claimed, since_ns) as span,
-                self.heartbeat.guard(claimed.lease, since, self._give_up) as guard,
+                self.heartbeat.guard(claimed.lease, since, self._hand_back_late) as guard,
             ):
                 outcome = self._answer_or_hand_back(claimed.record, guard)
                 tracing.note(span, outcome=outcome)
@@ -183,7 +183,7 @@ class Turns:
             wake(record.call_sid, urgency="P1" if committed.hurried else record.urgency)
         return _OUTCOMES.get(committed.result, TurnOutcome.ANSWERED)
 
-    def _give_up(self, lease: Lease, reason: str) -> None:
+    def _hand_back_late(self, lease: Lease, reason: str) -> None:
         self._hand_back(lease, reason, costs=reason == DEADLINE)
 
     def _hand_back(self, lease: Lease, reason: str, *, costs: bool) -> None:

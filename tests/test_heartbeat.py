@@ -208,7 +208,7 @@ def test_a_turn_that_cannot_be_given_back_keeps_no_other_from_being_beaten_for(
         wait_until(lambda: parts.reader.now_ms() > before, "the clock stands")
         with pytest.raises(StoreUnavailable):
             heartbeat.beat()
-        lost.owing = None
+        lost.due_back = None
     assert _beaten_since(parts, living, before)
 
 
