@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from callflow.call.facts import merged
 from callflow.call.language_tag import primary_language
-from callflow.call.record import CallRecord, SopChunk
+from callflow.call.record import CallRecord, Sentence, SopChunk, TurnAnalysis
 from callflow.call.urgency import Urgency
 from callflow.language.danger import all_clear, dangers
 from callflow.language.detect import asked_for, detect
 from callflow.language.facts import learn
+from callflow.language.questions import questions
 from callflow.procedures.triage import Signs, Triage, grounds, procedures, triage
 from callflow.retrieval.engine import Engine, Hit
 
@@ -41,6 +42,7 @@ class Analysis:
     grounds: Mapping[str, Urgency]
     facts: Mapping[str, Any]
     chunks: tuple[SopChunk, ...]
+    words: TurnAnalysis
 
     def applied_to(self, record: CallRecord) -> CallRecord:
         """Return the record with it."""
@@ -55,6 +57,7 @@ class Analysis:
                 "grounds": dict(self.grounds),
                 "facts": dict(self.facts),
                 "retrieved_sop_chunks": self.chunks,
+                "analysis": self.words,
                 "sop_step": 0 if moved else record.sop_step,
             }
         )
@@ -75,6 +78,7 @@ class Understanding:
         detect("help", "es")
         for question in ("ask_callback", HURT):
             learn("if we are here", "en", question)
+        questions("help")
 
     def analyse(self, record: CallRecord) -> Analysis:
         """Return what the oldest utterance changes that is not answered yet.
@@ -98,7 +102,37 @@ class Understanding:
         chunks = _chunks(engine, said, language, found, record)
         facts = merged(record.facts, learned)
         speaks = grounds(found, facts.get("danger", ()), engine.urgencies)
-        return Analysis(turn, language, found, speaks, facts, chunks)
+        asks = questions(said)
+        words = TurnAnalysis(
+            turn=turn,
+            questions=asks,
+            answers=self._answers(engine, asks, procedures(found), language, record),
+            learned=tuple(
+                sorted(name for name in learned if facts[name] != record.facts.get(name))
+            ),
+            asked_again=_asks_again(asks, record),
+        )
+        return Analysis(turn, language, found, speaks, facts, chunks, words)
+
+    def _answers(
+        self,
+        engine: Engine,
+        asks: Sequence[str],
+        wanted: Sequence[str],
+        language: str,
+        record: CallRecord,
+    ) -> tuple[Sentence, ...]:
+        if "say_again" not in asks:
+            return engine.answers(asks, wanted, language)
+        replies = [e for e in record.conversation_thread if e.role == "agent"]
+        last = replies[-1].text if replies else ""
+        return (Sentence(id="said_before", text=last, answers="say_again"),) if last else ()
+
+
+def _asks_again(asks: Sequence[str], record: CallRecord) -> bool:
+    """True when the turn before asked the same: whoever is not answered hears no question."""
+    before = record.analysis
+    return before is not None and not set(asks).isdisjoint(before.questions)
 
 
 def signs(engine: Engine, said: str, language: str) -> Signs:

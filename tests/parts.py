@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -65,6 +65,11 @@ class FirstWordEngine(Engine):
         self, utterance: str, language: str, k: int, prior: Mapping[str, float]
     ) -> tuple[Hit, ...]:
         self.asked += 1
+        return ()
+
+    def answers(
+        self, questions: Sequence[str], scenarios: Sequence[str], language: str
+    ) -> tuple[Sentence, ...]:
         return ()
 
     def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:

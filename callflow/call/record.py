@@ -58,7 +58,8 @@ class Sentence(Frozen):
     `only_after` names the fact that must be known before the sentence may be spoken
     (`dispatch.requested`); None means that it may be spoken at any time. `forbids` (in a `never`
     section) names the ids of sentences that this rule keeps from being spoken. `learns` is the fact
-    that a question asks for; `until`, the one that makes a sentence untrue.
+    that a question asks for; `until`, the one that makes a sentence untrue. `answers` names the
+    caller's question (`language/questions.py`) that the sentence answers.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Sentence(Frozen):
     forbids: tuple[str, ...] = ()
     learns: str | None = None
     until: str | None = None
+    answers: str | None = None
 
 
 class SopChunk(Frozen):
@@ -91,6 +93,21 @@ class SopChunk(Frozen):
     needs_human: str | None = None
     silent: bool = False
     aside: bool = False
+
+
+class TurnAnalysis(Frozen):
+    """What was read in the words of one turn, beside what it changed in the rest of the record.
+
+    `questions` are what the caller asked, by name; `answers`, the approved sentences for them, of
+    the gravest procedure first: the first that may be said answers. `learned` names the facts that
+    these words told anew; `asked_again` says that the turn before asked the same.
+    """
+
+    turn: int
+    questions: tuple[str, ...] = ()
+    answers: tuple[Sentence, ...] = ()
+    learned: tuple[str, ...] = ()
+    asked_again: bool = False
 
 
 class Draft(Frozen):
@@ -215,7 +232,8 @@ class CallRecord(Frozen):
     `acts` (see `call/edits.py`), `notes`, `sayings` (phrases on their way to the caller),
     `urgency_set` beside `urgency_heard`, what is heard by itself (None where nobody has set
     another: then it is `urgency`), `disposition`. `grounds` are what was heard that speaks for an
-    urgency, each with the one that it speaks for.
+    urgency, each with the one that it speaks for. `analysis` is what was read in the words of the
+    last turn that was understood.
     """
 
     call_sid: str
@@ -258,6 +276,7 @@ class CallRecord(Frozen):
     urgency_heard: Urgency | None = None
     urgency_set: UrgencySet | None = None
     grounds: dict[str, Urgency] = Field(default_factory=dict)
+    analysis: TurnAnalysis | None = None
     disposition: Disposed | None = None
 
     @property

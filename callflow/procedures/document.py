@@ -12,8 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from callflow.call.record import Sentence, SopChunk
 from callflow.call.urgency import Urgency
 
-Section = Literal["ask", "say", "never", "escalate"]
-SECTIONS: Final[tuple[Section, ...]] = ("ask", "say", "never", "escalate")
+Part = Literal["ask", "say", "never", "escalate"]
+PARTS: Final[tuple[Part, ...]] = ("ask", "say", "never", "escalate")
+"""The sections that a call is given whole; of the answers it gets those to what was asked."""
+Section = Part | Literal["answers"]
+SECTIONS: Final[tuple[Section, ...]] = (*PARTS, "answers")
 FALLBACK_LANGUAGE: Final = "en"
 LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
 ID: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -55,10 +58,13 @@ class Shared:
 
     phrases: dict[tuple[str, str], Sentence] = field(default_factory=dict)
     never: dict[tuple[str, str], Sentence] = field(default_factory=dict)
+    answers: dict[str, tuple[Sentence, ...]] = field(default_factory=dict)
+    """What is answered wherever a document says nothing else, by language."""
 
     def ids(self) -> set[str]:
-        """Return the ids of all shared phrases, whatever their language."""
-        return {name for _, name in self.phrases}
+        """Return the ids of all shared sentences that are spoken, whatever their language."""
+        answers = (line.id for lines in self.answers.values() for line in lines)
+        return {name for _, name in self.phrases} | set(answers)
 
     def condition(self, name: str, key: str) -> str | None:
         """Return the condition of a shared phrase, in whichever language it is given.
@@ -100,7 +106,15 @@ class SopDocument:
             return f"{self.id} is {self.front.urgency}"
         return f"{self.id} needs a person" if self.front.needs_human else None
 
-    def chunk(self, section: Section, language: str) -> SopChunk | None:
+    def answers(self, question: str, language: str) -> tuple[Sentence, ...]:
+        """Return what it answers to one question of a caller, in `language` or in English."""
+        for code in (language, FALLBACK_LANGUAGE):
+            lines = self.sections.get((code, "answers"), ())
+            if found := tuple(line for line in lines if line.answers == question):
+                return found
+        return ()
+
+    def chunk(self, section: Part, language: str) -> SopChunk | None:
         """Return one section in `language`, in English, or in the first language that has it.
 
         A `never` chunk holds the English rules as well: a rule that nobody translated still holds.

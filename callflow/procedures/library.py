@@ -8,20 +8,20 @@ say (`*.callers.md`) is added to ours. A folder with one bad file is not loaded 
 from __future__ import annotations
 
 import stat
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from callflow.call.language_tag import primary_language
-from callflow.call.record import SopChunk
+from callflow.call.record import Sentence, SopChunk
 from callflow.errors import SopError, did_you_mean
 from callflow.procedures.document import (
     DEFAULT_SCENARIO,
     FALLBACK_LANGUAGE,
-    SECTIONS,
+    PARTS,
     Shared,
     SopDocument,
 )
@@ -42,6 +42,7 @@ class SopLibrary:
     """Documents by scenario id; never changed once loaded, so it may be shared by threads."""
 
     documents: Mapping[str, SopDocument]
+    shared: Shared = field(default_factory=Shared)
 
     @classmethod
     def load(cls, own_dir: Path | None = None) -> SopLibrary:
@@ -55,7 +56,7 @@ class SopLibrary:
         shared = _shared(shipped, own)
         documents = _documents(shipped, shared)
         documents.update(_documents(own, shared))
-        return cls(_with_callers(documents, shipped, own))
+        return cls(_with_callers(documents, shipped, own), shared)
 
     def document(self, scenario: str) -> SopDocument:
         """Return the document of `scenario`, or the default one where there is none.
@@ -74,6 +75,25 @@ class SopLibrary:
         known = scenario if scenario in self.documents else DEFAULT_SCENARIO
         return self._chunks[(known, code if code in self._languages else FALLBACK_LANGUAGE)]
 
+    def answers(
+        self, questions: Iterable[str], scenarios: Sequence[str], language: str
+    ) -> tuple[Sentence, ...]:
+        """Return the approved answers to what a caller asks, in the order of the questions.
+
+        `scenarios`: what the call is about, the gravest first: its answers come before those that
+        all procedures share. A question that nobody has an answer to in `language` has the English
+        one.
+        """
+        code = primary_language(language)
+        found: list[Sentence] = []
+        for question in questions:
+            for scenario in scenarios:
+                if scenario in self.documents:
+                    found += self.documents[scenario].answers(question, code)
+            of_all = self.shared.answers.get(code) or self.shared.answers.get(FALLBACK_LANGUAGE, ())
+            found += (line for line in of_all if line.answers == question)
+        return tuple(found)
+
     @cached_property
     def _languages(self) -> frozenset[str]:
         return frozenset(code for each in self.documents.values() for code in each.languages)
@@ -84,7 +104,7 @@ class SopLibrary:
         return {
             (name, language): tuple(
                 chunk
-                for section in SECTIONS
+                for section in PARTS
                 if (chunk := document.chunk(section, language)) is not None
             )
             for name, document in self.documents.items()

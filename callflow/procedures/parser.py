@@ -5,6 +5,15 @@ section, and each bullet is one sentence:
 
     - [calling_engineer] I've asked for an engineer. {after: dispatch.requested}
 
+Below `### Answers` the id is a question of callers (`language/questions.py`), and what follows is
+what is answered, or the `[id]` of a sentence that stands elsewhere in the file or is shared:
+
+    - [may_climb] No, please don't climb out. The lift could move.
+    - [how_long] [eta]
+    - [how_long] [eta_unknown]
+
+Of several answers to one question the first that may be said is given.
+
 `{until: fact}` silences a sentence once that fact is known. `{learns: people}` says which fact a
 question asks for: once that is known it is not asked. The id in brackets and the condition in
 braces may both be left out; a bullet that is an id alone takes the text of the shared phrase of
@@ -21,7 +30,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -32,6 +41,7 @@ from callflow import strict_yaml
 from callflow.call.facts import CALLER_FACTS
 from callflow.call.record import Sentence
 from callflow.errors import SopError, did_you_mean
+from callflow.language.questions import QUESTIONS
 from callflow.procedures.document import (
     ID,
     LANGUAGE,
@@ -47,6 +57,7 @@ from callflow.strict_yaml import YamlMapping
 MAX_FILE_BYTES: Final = 2_000_000
 # Speech of this length takes half a minute; nobody in distress follows more in one go.
 MAX_SENTENCE_CHARS: Final = 400
+ANSWERS: Final = "answers"
 CALLERS: Final = "callers"
 """The heading of what callers say: never spoken, it is how the procedure is found."""
 
@@ -70,6 +81,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\ud800-\udfff\ufeff\u
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*")
 _LIST_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,3}[.)])(?:\s+(.*))?")
 _BRACKETED = re.compile(r"\[([^\]]*)\]\s*(.*)", re.DOTALL)
+_REFERENCE = re.compile(r"\[([^\]]*)\]")
 _FACT = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _EMPHASIS = re.compile(r"\*\*|__|`")
@@ -101,7 +113,9 @@ def parse_document(path: Path, data: bytes, shared: Shared) -> SopDocument:
     found, languages = _read_body(source, first, (*SECTIONS, CALLERS))
     examples = _examples(source, found)
     bullets = [bullet for bullet in found if bullet.section != CALLERS]
-    bullets = [_with_text(source, bullet, shared) for bullet in _numbered(bullets)]
+    own = {(each.language, each.id): each.text for each in bullets if each.section != ANSWERS}
+    bullets = list(_numbered(_read_answers(source, bullets)))
+    bullets = [_with_text(source, bullet, shared, own) for bullet in bullets]
     _refuse_duplicates(source, bullets)
     bullets = _with_inherited_conditions(source, bullets, shared)
     _refuse_unknown_forbids(source, bullets, shared)
@@ -113,18 +127,32 @@ def parse_document(path: Path, data: bytes, shared: Shared) -> SopDocument:
 def parse_shared(path: Path, data: bytes, base: Shared) -> Shared:
     """Read a file of shared phrases and rules; what it gives replaces the same id in `base`.
 
-    It has no front matter, and the sections Phrases and Never. Raises SopError.
+    It has no front matter, and the sections Phrases, Answers and Never; its answers to a question
+    replace all of those in `base`. Raises SopError.
     """
     source = _Source.of(path, data)
-    bullets, _ = _read_body(source, 0, ("phrases", "never"))
+    bullets, _ = _read_body(source, 0, ("phrases", ANSWERS, "never"))
+    bullets = list(_read_answers(source, bullets))
     _refuse_duplicates(source, bullets)
     phrases, never = dict(base.phrases), dict(base.never)
     for bullet in bullets:
+        if bullet.section == ANSWERS:
+            continue
         if not bullet.id or not bullet.text:
             source.fail(bullet.line, "a shared sentence needs both: [id] and its text")
         target = phrases if bullet.section == "phrases" else never
         target[(bullet.language, bullet.id)] = _inheriting(bullet, {}, base).sentence()
-    return Shared(phrases, never)
+    shared = Shared(phrases, never, dict(base.answers))
+    answers: dict[str, list[Sentence]] = {}
+    for bullet in bullets:
+        if bullet.section == ANSWERS:
+            full = _inheriting(_with_text(source, bullet, shared, {}), {}, shared)
+            answers.setdefault(bullet.language, []).append(full.sentence())
+    for language, lines in answers.items():
+        given = {line.answers for line in lines}
+        kept = (line for line in base.answers.get(language, ()) if line.answers not in given)
+        shared.answers[language] = (*lines, *kept)
+    return shared
 
 
 def parse_callers(path: Path, data: bytes) -> CallerPhrases:
@@ -254,7 +282,7 @@ class _Bullet:
     """One sentence as the file has it, with the line it begins on (from 1).
 
     `id` and `text` are empty where the operator left them out; `conditions` are by the field of
-    `Sentence` that they set.
+    `Sentence` that they set. `question` is what an answer answers.
     """
 
     line: int
@@ -263,10 +291,11 @@ class _Bullet:
     id: str
     text: str
     conditions: dict[str, Any] = field(default_factory=dict)
+    question: str | None = None
 
     def sentence(self) -> Sentence:
         """The same for a call."""
-        return Sentence(id=self.id, text=self.text, **self.conditions)
+        return Sentence(id=self.id, text=self.text, answers=self.question, **self.conditions)
 
 
 def _read_body(
@@ -435,6 +464,25 @@ def _examples(source: _Source, bullets: Iterable[_Bullet]) -> CallerPhrases:
     return {language: tuple(dict.fromkeys(texts)) for language, texts in found.items()}
 
 
+def _read_answers(source: _Source, bullets: Iterable[_Bullet]) -> Iterator[_Bullet]:
+    """Give each answer the id of its sentence: that which it takes over, or one of its own."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for bullet in bullets:
+        if bullet.section != ANSWERS:
+            yield bullet
+            continue
+        if bullet.id not in QUESTIONS:
+            hint = did_you_mean(bullet.id, QUESTIONS)
+            source.fail(bullet.line, f"callers ask no question {bullet.id!r}{hint}")
+        if taken := _REFERENCE.fullmatch(bullet.text):
+            yield replace(bullet, id=taken[1].strip(), text="", question=bullet.id)
+            continue
+        counts[bullet.language, bullet.id] += 1
+        number = counts[bullet.language, bullet.id]
+        name = f"answer_{bullet.id}" + (f"_{number}" if number > 1 else "")
+        yield replace(bullet, id=name, question=bullet.id)
+
+
 def _numbered(bullets: Iterable[_Bullet]) -> Iterator[_Bullet]:
     """Give a bullet without an id the name of its place: `en_ask_3` is the third question.
 
@@ -448,11 +496,17 @@ def _numbered(bullets: Iterable[_Bullet]) -> Iterator[_Bullet]:
         yield replace(bullet, id=name)
 
 
-def _with_text(source: _Source, bullet: _Bullet, shared: Shared) -> _Bullet:
-    """Give a bullet that is an id alone the text of the shared phrase."""
+def _with_text(
+    source: _Source, bullet: _Bullet, shared: Shared, own: Mapping[tuple[str, str], str]
+) -> _Bullet:
+    """Give a bullet that is an id alone the text of the shared phrase, and an answer that of the
+    file's own sentence (`own`, by language and id)."""
     if bullet.text:
         return bullet
-    phrase = shared.phrases.get((bullet.language, bullet.id))
+    place = (bullet.language, bullet.id)
+    if bullet.section == ANSWERS and own.get(place):
+        return replace(bullet, text=own[place])
+    phrase = shared.phrases.get(place)
     if phrase is None:
         ids = {name for language, name in shared.phrases if language == bullet.language}
         source.fail(
@@ -466,6 +520,8 @@ def _with_text(source: _Source, bullet: _Bullet, shared: Shared) -> _Bullet:
 def _refuse_duplicates(source: _Source, bullets: Iterable[_Bullet]) -> None:
     first: dict[tuple[str, str], int] = {}
     for bullet in bullets:
+        if bullet.section == ANSWERS:
+            continue  # One sentence may answer several questions, and is said without one as well.
         if (seen := first.setdefault((bullet.language, bullet.id), bullet.line)) != bullet.line:
             source.fail(
                 bullet.line,

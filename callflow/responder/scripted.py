@@ -1,10 +1,10 @@
 """The responder without a model, and what the procedures of a call allow to be said.
 
-It walks the procedure: every reply is a greeting (once in a call), one sentence that informs or
-calms, and the next question. It says nothing that waits for a fact which is not known, nothing that
-a rule forbids and nothing with a gap to fill. A model may have the same sentences spoken, by their
-ids, and a guard knows them from here. All of it follows from the record, so a takeover says the
-same.
+Every reply is a greeting (once in a call), what was just learned, the approved answers to what the
+caller asked, one sentence that informs or calms, and the next question. It says nothing that waits
+for a fact which is not known, nothing that a rule forbids and nothing with a gap to fill. A model
+may have the same sentences spoken, by their ids, and a guard knows them from here. All of it
+follows from the record, so a takeover says the same.
 """
 
 from __future__ import annotations
@@ -16,13 +16,20 @@ from threading import Event
 from typing import Any, Final, Literal
 
 from callflow.call.facts import answered, known
-from callflow.call.record import CallRecord, Sentence, SopChunk
+from callflow.call.record import CallRecord, Sentence, SopChunk, TurnAnalysis
 from callflow.responder import Piece
+from callflow.responder.acknowledgement import acknowledge
 from callflow.responder.phrases import disclosures, generic
 from callflow.responder.sentences import heard_prefix, joined, remaining
 
 AHEAD: Final = 3
 """So many of the next questions a model may choose from; it cannot run away from the procedure."""
+
+SOME_TURNS: Final = 5
+"""For so many turns a sentence that was said is not said again unasked."""
+
+CLOSINGS: Final = ("staying", "eta_unknown", "check_in", "still_here", "listening")
+"""What is said in turn when there is nothing more to ask or to tell."""
 
 _GAP = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
@@ -147,13 +154,17 @@ def plan_reply(record: CallRecord) -> ScriptedReply:
         return ScriptedReply((), (), record.sop_step, needs_human)
     script = _Script(record)
     question, step = script.question()
+    body = [*script.acknowledgement(), *script.answers()]
     if not record.retrieved_sop_chunks:
         # What is right in any lift when no procedure has been found.
-        body = [script.generic["stay_inside"], script.generic["staying"]]
+        body += [script.generic["stay_inside"], script.generic["staying"]]
+    elif script.asked and script.words.asked_again:
+        # Who has to ask twice hears no question before the answer has reached them.
+        step = record.sop_step
     elif question:
-        body = [*script.say(), question]
+        body += [*script.say(), question]
     else:
-        body = script.closing()
+        body += script.closing()
     return ScriptedReply(script.greeting(), tuple(dict.fromkeys(body)), step, needs_human)
 
 
@@ -166,6 +177,10 @@ class _Script:
         self.generic = generic(record.language)
         self.facts = known(record)
         self.forbidden = _forbidden(record)
+        self.words = record.analysis or TurnAnalysis(turn=0)
+        if self.words.turn != self.turn:
+            self.words = TurnAnalysis(turn=self.turn)
+        self.asked = bool(self.words.answers)
         # A reply that is being repeated after a takeover must not see itself in the thread. What a
         # person has had said need not be said again either.
         self.said = [
@@ -182,6 +197,21 @@ class _Script:
         person = alerting and "person_alerted" not in self.forbidden
         disclosure = self.generic["disclosure_alerting" if person else "disclosure"]
         return self.generic["line"], disclosure
+
+    def acknowledgement(self) -> list[str]:
+        """Return one sentence of what these words told anew, so that a caller can put it right."""
+        said = acknowledge(self.words.learned, self.facts, self.record.language)
+        return [said] if said else []
+
+    def answers(self) -> list[str]:
+        """Return the approved answer to each question that the caller has asked."""
+        found: dict[str, str] = {}
+        for line in self.words.answers:
+            if line.answers is not None and line.answers not in found:
+                text = line.text if line.answers == "say_again" else self._sayable(line)
+                if text:
+                    found[line.answers] = text
+        return list(found.values())
 
     def question(self) -> tuple[str, int]:
         """Return the next question and the step after it; "" when all have been asked.
@@ -200,24 +230,38 @@ class _Script:
         return "", max(len(questions), self.record.sop_step)
 
     def say(self) -> list[str]:
-        """Return one sentence, if there is one: news first, then what was said the longest ago."""
+        """Return one sentence, if there is one: news first, then what was not said before.
+
+        Beside an answer only news is said. What was said comes again after SOME_TURNS.
+        """
         usable: list[tuple[tuple[bool, int], str]] = []
         for sentence in _section(self.record, "say"):
             if text := self._sayable(sentence):
                 turn = self._last_said(text)
                 news = turn is None and sentence.only_after is not None
-                usable.append(((not news, turn or 0), text))
+                if news or (not self.asked and self._is_fresh(text)):
+                    usable.append(((not news, turn or 0), text))
         return [min(usable, key=lambda entry: entry[0])[1]] if usable else []
 
     def closing(self) -> list[str]:
         """What is said once the questions are used up: it calms, and promises nothing."""
         calm = self.say()
-        ends = [name for name in ("eta_unknown", "staying") if name not in self.forbidden]
-        if self.facts.get("dispatch.confirmed_with_eta") and "eta_unknown" in ends:
-            ends.remove("eta_unknown")
-        if ends:
-            calm.append(self.generic[ends[self.turn % len(ends)]])
-        return calm or [self.generic["listening"]]
+        if self.asked:
+            return calm
+        left_out = set(self.forbidden)
+        if self.facts.get("dispatch.confirmed_with_eta"):
+            left_out.add("eta_unknown")
+        if self.record.urgency == "P1":
+            left_out.add("check_in")  # Whoever threatens the caller hears it as well.
+        ends = [self.generic[name] for name in CLOSINGS if name not in left_out]
+        fresh = [text for text in ends if self._is_fresh(text)]
+        oldest = sorted(ends, key=lambda text: self._last_said(text) or 0)
+        return [*calm, *(fresh[:1] if calm else (fresh or oldest)[:1])]
+
+    def _is_fresh(self, text: str) -> bool:
+        """True when it was not said lately: nobody is calmed by the same words again and again."""
+        turn = self._last_said(text)
+        return turn is None or self.turn - turn > SOME_TURNS
 
     def _sayable(self, line: Sentence) -> str:
         """Return the sentence with its gaps filled, or "" when it may not be said now."""

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from callflow.procedures.document import SECTIONS, SopDocument
+from callflow.procedures.document import PARTS, SopDocument
 from callflow.procedures.library import SopLibrary
 from callflow.procedures.parser import parse_callers
 
@@ -106,7 +106,7 @@ def of_library(library: SopLibrary) -> Corpus:
 
 def _passages(document: SopDocument) -> Iterator[Passage]:
     for language in document.languages:
-        for section in SECTIONS:
+        for section in PARTS:
             sentences = document.sections.get((language, section), ())
             if sentences:
                 text = " ".join(sentence.text for sentence in sentences)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from callflow.call.language_tag import primary_language
-from callflow.call.record import SopChunk
+from callflow.call.record import Sentence, SopChunk
 from callflow.language.danger import without_denied
 from callflow.language.text import has_words, hear
 from callflow.procedures.library import SopLibrary
@@ -258,6 +258,12 @@ class Engine:
     ) -> tuple[Hit, ...]:
         """Return the best chunk of the `k` nearest procedures; see `TopicSearch.search`."""
         return self.topics.search(utterance, language, k, prior)
+
+    def answers(
+        self, questions: Sequence[str], scenarios: Sequence[str], language: str
+    ) -> tuple[Sentence, ...]:
+        """Return the approved answers to what a caller asks; see `SopLibrary.answers`."""
+        return self._library.answers(questions, scenarios, language)
 
     def chunks(self, scenario: str, language: str) -> tuple[SopChunk, ...]:
         """Return all sections of one procedure; see `SopLibrary.chunks`."""

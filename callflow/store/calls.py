@@ -333,6 +333,9 @@ class CallStore:
             "grounds": as_json(record.grounds),
             "facts": as_json(record.facts),
             "sop_step": as_json(record.sop_step),
+            "analysis": "null"
+            if record.analysis is None
+            else record.analysis.model_dump_json(exclude_defaults=True),
             # What is not said is the default: every claim reads all of it.
             "retrieved_sop_chunks": _CHUNKS.dump_json(
                 record.retrieved_sop_chunks, exclude_defaults=True

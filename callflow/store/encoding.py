@@ -92,6 +92,7 @@ BY_HUMAN: Final = '"human"'
 _WRITTEN_WHEN_NEEDED = frozenset(
     {
         *("conversation_thread", "acts", "notes", "sayings", "grounds", "disposition"),
+        "analysis",
         *("urgency_heard", "urgency_set"),
     }
 )

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from callflow.call.record import Sentence, SopChunk
 from callflow.errors import SopError
-from callflow.procedures.document import Section, Shared, SopDocument
+from callflow.procedures.document import Part, Shared, SopDocument
 from callflow.procedures.parser import parse_document
 
-SPOKEN: tuple[Section, ...] = ("ask", "say")
+SPOKEN: tuple[Part, ...] = ("ask", "say")
 HEAD = "---\nid: stairlift\ntitle: A stairlift\nversion: 7\ngroup: entrapment\nurgency: P2\n---\n"
 SHARED = Shared(
     phrases={
@@ -37,7 +37,7 @@ def document_or_error(data: bytes) -> SopDocument | SopError:
         return error
 
 
-def chunk_of(document: SopDocument, section: Section, language: str = "en") -> SopChunk:
+def chunk_of(document: SopDocument, section: Part, language: str = "en") -> SopChunk:
     chunk = document.chunk(section, language)
     assert chunk is not None
     return chunk

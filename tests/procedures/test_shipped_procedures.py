@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from callflow.language.questions import QUESTIONS
 from callflow.procedures.document import (
     DEFAULT_SCENARIO,
-    SECTIONS,
+    PARTS,
     SILENT_SCENARIO,
     SopDocument,
 )
@@ -59,7 +60,7 @@ def test_each_file_bears_the_name_of_its_scenario() -> None:
 def test_a_procedure_has_questions_and_sentences_in_all_three_languages() -> None:
     for name in SPEAKING:
         for language in LANGUAGES:
-            for section in SECTIONS:
+            for section in PARTS:
                 chunk = DOCUMENTS[name].chunk(section, language)
                 assert chunk is not None, f"{name} has no {section}"
                 assert chunk.language == (language if section in ("ask", "say") else "en"), name
@@ -116,3 +117,32 @@ def test_cues_exist_in_every_language_but_for_silence() -> None:
     for name, found in DOCUMENTS.items():
         expected = set() if name == SILENT_SCENARIO else set(LANGUAGES)
         assert set(found.front.cues) == expected
+
+
+def test_every_question_of_callers_has_an_answer_that_needs_no_fact() -> None:
+    library = SopLibrary.load()
+    unanswered = [
+        f"{language}: {question}"
+        for language in LANGUAGES
+        for question in QUESTIONS
+        if question != "say_again"  # Answered by what was said before.
+        and not any(
+            line.only_after is None
+            for line in library.answers([question], ["entrapment_standard"], language)
+        )
+    ]
+    assert not unanswered
+
+
+def test_a_procedure_answers_before_what_all_procedures_share() -> None:
+    first = SopLibrary.load().answers(["may_open"], ["fire_smoke", "entrapment_standard"], "en")[0]
+    assert "smoke" in first.text
+
+
+def test_an_answer_speaks_the_language_of_the_call() -> None:
+    for language in LANGUAGES:
+        answers = SopLibrary.load().answers(["may_climb"], ["entrapment_partial_opening"], language)
+        assert answers[0].text in {
+            line.text
+            for line in DOCUMENTS["entrapment_partial_opening"].sections[(language, "answers")]
+        }

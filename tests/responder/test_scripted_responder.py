@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from threading import Event
 from typing import Any
 
@@ -14,7 +13,7 @@ from callflow.call.state import CallState
 from callflow.procedures.library import SopLibrary
 from callflow.responder import Piece, Responder
 from callflow.responder.phrases import generic
-from callflow.responder.scripted import ScriptedResponder
+from callflow.responder.scripted import CLOSINGS, SOME_TURNS, ScriptedResponder
 from callflow.responder.sentences import joined, remaining
 
 LIBRARY = SopLibrary.load()
@@ -99,10 +98,11 @@ def test_chinese_sentences_touch_and_spanish_ones_do_not() -> None:
 def test_each_turn_asks_the_next_question_and_says_another_sentence() -> None:
     place = {"lift": "Lift 4", "address": "1 Mill Lane"}
     call = record("entrapment_standard", facts=place)
-    asked, said = [], []
+    asked: list[str] = []
+    said: list[str] = []
     for _ in range(13):
         pieces = reply(call)
-        said.append(pieces[-2].text.strip())
+        said.append("".join(piece.text for piece in pieces[:-1]).strip())
         asked.append(pieces[-1].text.strip())
         call = after(call)
     chunk = next(c for c in call.retrieved_sop_chunks if c.section == "ask")
@@ -110,7 +110,8 @@ def test_each_turn_asks_the_next_question_and_says_another_sentence() -> None:
         line.text.replace("{lift}", "Lift 4").replace("{address}", "1 Mill Lane")
         for line in chunk.sentences
     ]
-    assert all(one != two for one, two in pairwise(said))
+    for turn, text in enumerate(said):
+        assert not text or text not in said[max(0, turn - SOME_TURNS) : turn]
     assert call.sop_step == 13
 
 
@@ -191,7 +192,7 @@ def test_it_ends_at_once_when_the_lease_is_lost() -> None:
 
 
 def test_even_a_procedure_that_forbids_everything_gets_a_word() -> None:
-    rule = Sentence(id="n", text="Speak.", forbids=("eta_unknown", "staying", "hello"))
+    rule = Sentence(id="n", text="Speak.", forbids=(*CLOSINGS[:-1], "hello"))
     line = Sentence(id="hello", text="Hello.")
     never = SopChunk(
         id="n", sop="x", version="1", section="never", language="en", sentences=(rule,)

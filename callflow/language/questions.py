@@ -1,0 +1,80 @@
+"""Finds what a caller asks, in English, Spanish and Chinese.
+
+The questions are a closed list: procedures answer them by name, in a section `### Answers`. A
+sentence may ask several; what is not in the list is no question here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from callflow.language.lexicon import shipped
+from callflow.language.text import MARKS, hear
+
+QUESTIONS: Final = (
+    *("how_long", "help_sent", "fire_sent", "ambulance_sent", "police_sent", "who_calls"),
+    *("may_open", "may_climb", "may_press", "door_button", "may_be_pulled", "may_use_key"),
+    *("should_leave", "pull_out", "will_fall", "is_air", "is_safe", "why_stopped", "why_moving"),
+    *("are_you_human", "who_are_you", "is_recorded", "are_you_there", "what_now", "why_not"),
+    *("how_breathing", "how_bleeding", "how_unconscious", "how_fit", "how_choking", "how_birth"),
+    *("how_medicine", "how_panic", "phone_dying", "may_sit", "may_stand_on", "may_smoke"),
+    *("may_drink", "may_eat", "toilet", "heat", "may_call", "may_hang_up", "tell_somebody"),
+    *("when_parent", "late", "say_again"),
+)
+"""Names of the questions, as procedures write them."""
+
+MOST: Final = 2
+"""So many are answered in one reply: nobody in distress follows more."""
+
+_COVERS: Final = {
+    "fire_sent": {"help_sent", "how_long"},
+    "ambulance_sent": {"help_sent", "how_long"},
+    "police_sent": {"help_sent", "how_long"},
+    "how_long": {"help_sent"},
+    "when_parent": {"how_long", "help_sent"},
+    "door_button": {"may_press", "may_open"},
+    "may_use_key": {"may_open"},
+    "may_be_pulled": {"may_climb"},
+    "pull_out": {"may_be_pulled"},
+    "may_climb": {"should_leave"},
+    "may_stand_on": {"may_climb", "may_sit"},
+    "why_stopped": {"what_now"},
+    "may_call": {"tell_somebody"},
+    "who_calls": {"ambulance_sent", "fire_sent", "police_sent", "may_call", "help_sent"},
+    "tell_somebody": {"late"},
+    **{
+        name: {"what_now", "is_air"}
+        for name in (
+            *("how_breathing", "how_bleeding", "how_unconscious", "how_fit", "how_choking"),
+            *("how_birth", "how_medicine", "how_panic"),
+        )
+    },
+}
+"""What is asked besides in other words: the narrower question answers the wider one, too."""
+
+
+_WHAT: Final = frozenset(("sorry", "what", "pardon", "excuse", "me", "que", "perdon", "como"))
+"""Of these alone a short utterance asks to hear it again."""
+_WHAT_HAN: Final = frozenset(("什么", "啥", "什么啊", "你说什么"))
+
+
+def _says_only_what(tokens: tuple[str, ...]) -> bool:
+    words = [token for token in tokens if token not in MARKS]
+    return bool(words) and (
+        (len(words) <= 3 and _WHAT.issuperset(words)) or "".join(words) in _WHAT_HAN
+    )
+
+
+def questions(said: str) -> tuple[str, ...]:
+    """Return the names of what is asked, in the order of speech, each once and MOST at the most."""
+    heard = hear(said)
+    found = [
+        match.section
+        for match in shipped("questions").find(heard)
+        # "No puedo salir" tells, and "puedo salir" asks.
+        if not (match.start and heard.tokens[match.start - 1] == "no" and "_" in match.section)
+    ]
+    if not found and _says_only_what(heard.tokens):
+        return ("say_again",)
+    covered = {wide for name in found for wide in _COVERS.get(name, ())}
+    return tuple(dict.fromkeys(name for name in found if name not in covered))[:MOST]

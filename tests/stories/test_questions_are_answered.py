@@ -1,0 +1,56 @@
+"""A caller who asks is answered in the same reply, and what they have told is told back."""
+
+from __future__ import annotations
+
+from tests.conversations import talk
+
+
+def test_a_question_is_answered_before_the_next_one_is_asked() -> None:
+    (_, _), (reply, _) = talk(["we are stuck in the lift", "can we sit down"])
+    assert reply.startswith("Yes, please sit down")
+    assert reply.endswith("?")
+
+
+def test_how_long_is_answered_by_what_is_known() -> None:
+    (reply, _), *_ = talk(["how long will it take we are stuck in the lift"])
+    assert "I don't have an arrival time yet." in reply
+    known = {"dispatch.requested": True, "dispatch.confirmed_with_eta": True, "eta_minutes": 20}
+    (reply, _), *_ = talk(["how long will it take we are stuck in the lift"], recorded=known)
+    assert "20 minutes" in reply
+    assert "I don't have an arrival time" not in reply
+
+
+def test_a_procedure_s_own_answer_comes_first() -> None:
+    (reply, _), *_ = talk(["there is smoke in here can we force the doors"])
+    assert "They keep smoke out." in reply
+
+
+def test_who_asks_the_same_again_hears_the_answer_and_no_question() -> None:
+    replies = talk(["we are stuck in the lift", "has somebody been sent", "has anybody been sent"])
+    (second, _), (third, _) = replies[1:]
+    assert "I have no confirmation yet" in second
+    assert "I have no confirmation yet" in third
+    assert not third.endswith("?")
+
+
+def test_what_was_just_learned_is_told_back() -> None:
+    (_, _), (reply, _) = talk(["we are stuck in the lift", "four of us and nobody is hurt"])
+    assert reply.startswith("Nobody hurt, 4 people.")
+
+
+def test_what_a_caller_did_not_understand_is_said_again() -> None:
+    (first, _), (second, _) = talk(["we are stuck in the lift", "sorry could you repeat that"])
+    assert first in second
+
+
+def test_no_sentence_alternates_with_another_for_ever() -> None:
+    replies = [text for text, _ in talk(["we are stuck in the lift", *["hmm okay then"] * 24])]
+    for turn, reply in enumerate(replies[1:], start=1):
+        assert reply not in replies[max(0, turn - 3) : turn], f"said again in turn {turn}: {reply}"
+
+
+def test_in_chinese_and_spanish_too() -> None:
+    (_, _), (reply, _) = talk(["我们被困在电梯里", "还要多久"], "zh")
+    assert "到达时间还没有确认" in reply
+    (_, _), (reply, _) = talk(["estamos encerrados en el ascensor", "se puede caer"], "es")
+    assert "más seguro se espera" in reply
