@@ -11,7 +11,7 @@ import pytest
 from callflow.celery import use_broker
 from callflow.redis.client import connect
 from tests.dispatchers import Dispatcher, dispatcher, staffed
-from tests.exchange import Exchange, Line, WebServer, open_exchange, web_server
+from tests.exchange import RELAY, Exchange, Line, WebServer, open_exchange, web_server
 from tests.pairs import Pair, pair_of_servers
 from tests.parts import Parts
 from tests.servers import Servers
@@ -33,6 +33,14 @@ def exchange(parts: Parts, shared_web: WebServer) -> Iterator[Exchange]:
     """The module's web process, on an empty server."""
     with shared_web.exchange(parts) as running:
         yield running
+
+
+@pytest.fixture
+def relay_line(exchange: Exchange) -> Line:
+    """A line that has arrived at a lift whose calls are spoken over a socket."""
+    line = exchange.line(called=RELAY)
+    line.arrives()
+    return line
 
 
 @pytest.fixture

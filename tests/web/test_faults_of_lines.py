@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Event
 
 import pytest
@@ -12,19 +11,12 @@ import pytest
 from callflow.call.record import CallRecord
 from callflow.responder import Piece
 from callflow.store.result import Claimed
-from tests.exchange import RELAY, Exchange, Line, open_exchange
-from tests.parts import SID, Parts, Says
+from tests.exchange import Exchange, Line
+from tests.parts import SID, Says
 from tests.relay_socket import relay
 from tests.waiting import wait_until
 
 FIRST = ("Stay inside. ", "Keep away from the doors. ", "How many are you?")
-
-
-@pytest.fixture
-def line(exchange: Exchange) -> Line:
-    line = exchange.line(called=RELAY)
-    line.arrives()
-    return line
 
 
 @dataclass
@@ -43,7 +35,7 @@ class InSteps:
 
 
 def test_fault_28_a_takeover_greets_nobody_again_and_forgets_nothing(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with relay(exchange) as socket:
         socket.setup()
@@ -68,7 +60,7 @@ def test_fault_28_a_takeover_greets_nobody_again_and_forgets_nothing(
 
 
 def test_fault_30_a_reply_that_no_line_was_left_to_speak_does_not_count_as_heard(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with relay(exchange) as socket:
         socket.setup()
@@ -78,13 +70,15 @@ def test_fault_30_a_reply_that_no_line_was_left_to_speak_does_not_count_as_heard
     with exchange.worker(*FIRST):
         wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
     assert exchange.parts.record().sent is None
-    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105")
+    back = relay_line.post(
+        "/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105"
+    )
     assert (back.verbs[0][0].get("welcomeGreeting") or "").endswith("".join(FIRST))
 
 
 @pytest.mark.parametrize("sentences", range(len(FIRST) + 1))
 def test_fault_31_who_speaks_into_a_reply_at_any_stage_never_hears_it_again(
-    exchange: Exchange, line: Line, sentences: int
+    exchange: Exchange, relay_line: Line, sentences: int
 ) -> None:
     responder = InSteps()
     with exchange.worker("unused") as worker, relay(exchange) as socket:
@@ -120,27 +114,24 @@ def test_fault_31_who_speaks_into_a_reply_at_any_stage_never_hears_it_again(
 
 
 def test_what_a_socket_was_to_begin_with_is_not_taken_for_heard_because_time_has_passed(
-    parts: Parts, redis_url: str, tmp_path: Path
+    exchange: Exchange, relay_line: Line
 ) -> None:
-    # By this clock the whole of it is said within hundredths of a second.
-    with open_exchange(parts, redis_url, tmp_path, speech_letters_per_s=1000) as exchange:
-        line = exchange.line(called=RELAY)
-        line.arrives()
-        with relay(exchange) as socket:
-            socket.setup()
-            socket.says("we are stuck")
-            wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
-        with exchange.worker(*FIRST):
-            wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
-        back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="failed")
-        assert (back.verbs[0][0].get("welcomeGreeting") or "").endswith("".join(FIRST))
-        given = {p.get("name", ""): p.get("value", "") for p in back.verbs[0][0]}
-        with relay(exchange) as socket:
-            socket.setup(**given)
-            wait_until(lambda: exchange.parts.record().sent is not None, "it never began")
-            sent = exchange.parts.record().sent
-            assert sent is not None
-            now_ms = exchange.parts.reader.now_ms
-            wait_until(lambda: now_ms() > sent.at + 500, "the clock stands still")
-        again = line.follow(back, "Connect", SessionStatus="failed", ErrorCode="64105")
-        assert again.says.endswith("".join(FIRST))
+    """By the clock of this web process the whole of it is said within hundredths of a second."""
+    with relay(exchange) as socket:
+        socket.setup()
+        socket.says("we are stuck")
+        wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
+    with exchange.worker(*FIRST):
+        wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
+    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="failed")
+    assert (back.verbs[0][0].get("welcomeGreeting") or "").endswith("".join(FIRST))
+    given = {p.get("name", ""): p.get("value", "") for p in back.verbs[0][0]}
+    with relay(exchange) as socket:
+        socket.setup(**given)
+        wait_until(lambda: exchange.parts.record().sent is not None, "it never began")
+        sent = exchange.parts.record().sent
+        assert sent is not None
+        now_ms = exchange.parts.reader.now_ms
+        wait_until(lambda: now_ms() > sent.at + 500, "the clock stands still")
+    again = relay_line.follow(back, "Connect", SessionStatus="failed", ErrorCode="64105")
+    assert again.says.endswith("".join(FIRST))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 from callflow.call.state import CallState
 from tests.exchange import ALONE, Exchange, Line
 from tests.parts import SID
@@ -45,12 +43,6 @@ def test_what_the_caller_heard_first_stands_in_the_record(exchange: Exchange, li
     assert record.said(0, "agent") == answer.says
 
 
-def test_a_call_that_arrives_twice_is_one_call(exchange: Exchange, line: Line) -> None:
-    first = line.arrives()
-    assert line.arrives().text == first.text
-    assert exchange.parts.events().count("opened") == 1
-
-
 def test_the_reply_is_said_and_the_next_turn_listened_for(exchange: Exchange, line: Line) -> None:
     line.arrives()
     with exchange.worker("Stay inside. ", "How many are you?"):
@@ -82,14 +74,6 @@ def test_a_repeated_webhook_changes_nothing_and_gets_the_same_answer(
     assert again.text == first.text
     assert exchange.parts.record().said(1, "caller") == "we are stuck"
     assert exchange.parts.events().count("committed") == 1
-
-
-def test_overlapping_copies_of_a_webhook_are_one_utterance(exchange: Exchange, line: Line) -> None:
-    line.arrives()
-    with exchange.worker("Stay inside."), ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(lambda _: line.says(1, "we are stuck"), range(4)))
-    assert {answer.says for answer in answers} == {"Stay inside."}
-    assert exchange.parts.events().count("heard") == 1
 
 
 def test_a_late_copy_of_an_old_turn_says_the_old_reply_and_nothing_changes(

@@ -19,13 +19,6 @@ from tests.relay_socket import SOCKET, relay
 from tests.waiting import wait_until
 
 
-@pytest.fixture
-def line(exchange: Exchange) -> Line:
-    line = exchange.line(called=RELAY)
-    line.arrives()
-    return line
-
-
 def test_a_relay_site_is_answered_with_a_socket_and_greeted_once(exchange: Exchange) -> None:
     answer = exchange.line(called=RELAY).arrives()
     assert answer.names == ["Connect"]
@@ -37,13 +30,13 @@ def test_a_relay_site_is_answered_with_a_socket_and_greeted_once(exchange: Excha
 
 @pytest.mark.parametrize("token", ["", "another-token"])
 def test_a_socket_that_nobody_signed_is_not_opened(
-    exchange: Exchange, line: Line, token: str
+    exchange: Exchange, relay_line: Line, token: str
 ) -> None:
     with pytest.raises(InvalidStatus), relay(exchange, token=token):
         """Never opened."""
 
 
-def test_the_caller_is_heard_and_answered(exchange: Exchange, line: Line) -> None:
+def test_the_caller_is_heard_and_answered(exchange: Exchange, relay_line: Line) -> None:
     with exchange.worker("Stay inside. ", "How many are you?"), relay(exchange) as socket:
         socket.setup()
         socket.says("we are stu", last=False)
@@ -53,7 +46,7 @@ def test_the_caller_is_heard_and_answered(exchange: Exchange, line: Line) -> Non
 
 
 def test_a_caller_who_speaks_another_language_is_answered_and_heard_in_it(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with exchange.worker("Quédese dentro."), relay(exchange) as socket:
         socket.setup()
@@ -66,49 +59,8 @@ def test_a_caller_who_speaks_another_language_is_answered_and_heard_in_it(
         assert socket.hears_reply() == "Quédese dentro."
 
 
-def test_turn_follows_turn(exchange: Exchange, line: Line) -> None:
-    with exchange.worker("Reply."), relay(exchange) as socket:
-        socket.setup()
-        for turn in range(1, 5):
-            socket.says(f"utterance {turn}")
-            assert socket.hears_reply() == "Reply."
-    assert exchange.parts.record().answered == 4
-
-
-def test_frames_sent_twice_are_one(exchange: Exchange, line: Line) -> None:
-    with exchange.worker("Reply."), relay(exchange) as socket:
-        for _ in range(2):
-            socket.setup()
-        for _ in range(2):
-            socket.says(" we are stuck\n")
-        assert socket.hears_reply() == "Reply."
-        for _ in range(2):
-            socket.send(type="dtmf", digit="5")
-        assert socket.hears_reply() == "Reply."
-        for _ in range(2):
-            socket.send(type="interrupt", utteranceUntilInterrupt="Rep", durationUntilInterruptMs=9)
-        wait_until(lambda: "interrupted" in exchange.parts.events(), "no interruption was kept")
-    record = exchange.parts.record()
-    assert (record.heard, record.answered) == (2, 2)
-    assert record.conversation_thread[-2].digits == "5"
-    assert exchange.parts.events().count("interrupted") == 1
-
-
-def test_two_sockets_at_once_that_bring_the_same_words_bring_them_once(
-    exchange: Exchange, line: Line
-) -> None:
-    with exchange.worker("Reply."), relay(exchange) as one, relay(exchange) as two:
-        for socket in (one, two):
-            socket.setup()
-        for socket in (one, two):
-            socket.says("we are stuck")
-        for socket in (one, two):
-            assert socket.hears_reply() == "Reply."
-    assert exchange.parts.record().heard == 1
-
-
 def test_a_socket_that_is_opened_again_goes_on_with_the_call(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with exchange.worker("Reply."):
         with relay(exchange) as socket:
@@ -123,7 +75,9 @@ def test_a_socket_that_is_opened_again_goes_on_with_the_call(
     assert [record.said(turn, "caller") for turn in (1, 2)] == ["first", "second"]
 
 
-def test_words_replayed_on_a_new_socket_are_not_said_twice(exchange: Exchange, line: Line) -> None:
+def test_words_replayed_on_a_new_socket_are_not_said_twice(
+    exchange: Exchange, relay_line: Line
+) -> None:
     with relay(exchange) as socket:
         socket.setup()
         socket.says("we are stuck")
@@ -136,13 +90,13 @@ def test_words_replayed_on_a_new_socket_are_not_said_twice(exchange: Exchange, l
 
 
 def test_what_was_owed_when_the_socket_broke_is_said_on_the_next(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with relay(exchange) as socket:
         socket.setup()
         socket.says("we are stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
-    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
     (verb,) = back.verbs[0]
     assert "automated" not in (verb.get("welcomeGreeting") or "")
     assert verb.get("welcomeGreeting")
@@ -152,13 +106,13 @@ def test_what_was_owed_when_the_socket_broke_is_said_on_the_next(
 
 
 def test_a_reply_that_came_while_the_next_socket_opened_is_said_on_it(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with relay(exchange) as socket:
         socket.setup()
         socket.says("we are stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
-    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
     with exchange.worker("Reply."):
         wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
     with relay(exchange) as socket:
@@ -167,25 +121,25 @@ def test_a_reply_that_came_while_the_next_socket_opened_is_said_on_it(
 
 
 def test_what_the_caller_cannot_have_heard_when_the_socket_broke_is_said_again(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     reply = "Stay inside. " + "Keep away from the doors and do not force them. " * 10
     with exchange.worker(reply), relay(exchange) as socket:
         socket.setup()
         socket.says("we are stuck")
         assert socket.hears_reply() == reply
-    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
     again = back.verbs[0][0].get("welcomeGreeting") or ""
     assert again.startswith("I'm still here with you.")
     assert again.strip().endswith("Keep away from the doors and do not force them.")
     assert len(again) > 200
 
-    never = line.follow(back, "Connect", SessionStatus="failed")
+    never = relay_line.follow(back, "Connect", SessionStatus="failed")
     assert never.verbs[0][0].get("welcomeGreeting") == again
 
 
 def test_a_reply_that_no_socket_was_sent_is_said_when_the_next_one_opens(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with relay(exchange) as socket:
         socket.setup()
@@ -193,15 +147,17 @@ def test_a_reply_that_no_socket_was_sent_is_said_when_the_next_one_opens(
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
     with exchange.worker("Stay inside."):
         wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
-    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
     assert (back.verbs[0][0].get("welcomeGreeting") or "").endswith("Stay inside.")
-    twice = line.follow(back, "Connect", SessionStatus="failed")
-    thrice = line.follow(twice, "Connect", SessionStatus="failed")
+    twice = relay_line.follow(back, "Connect", SessionStatus="failed")
+    thrice = relay_line.follow(twice, "Connect", SessionStatus="failed")
     assert thrice.names == ["Gather", "Redirect"]
     assert thrice.says.endswith("Stay inside.")
 
 
-def test_an_interruption_is_kept_and_the_rest_is_not_sent(exchange: Exchange, line: Line) -> None:
+def test_an_interruption_is_kept_and_the_rest_is_not_sent(
+    exchange: Exchange, relay_line: Line
+) -> None:
     speaking, go_on = Event(), Event()
 
     class Slow:
@@ -235,7 +191,7 @@ def test_an_interruption_is_kept_and_the_rest_is_not_sent(exchange: Exchange, li
     assert reply.heard == "Stay"
 
 
-def test_the_next_worker_goes_on_after_what_was_sent(exchange: Exchange, line: Line) -> None:
+def test_the_next_worker_goes_on_after_what_was_sent(exchange: Exchange, relay_line: Line) -> None:
     with relay(exchange) as socket:
         socket.setup()
         socket.says("we are stuck")
@@ -252,7 +208,7 @@ def test_the_next_worker_goes_on_after_what_was_sent(exchange: Exchange, line: L
 
 
 def test_a_reply_goes_on_after_what_the_carrier_has_told_to_be_heard(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with (
         exchange.worker("Stay inside. ", "How many people? ", "I am here."),
@@ -269,14 +225,16 @@ def test_a_reply_goes_on_after_what_the_carrier_has_told_to_be_heard(
             return sent is not None and sent.played == len("Stay inside.")
 
         wait_until(told, "what was heard is not in the record")
-    back = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105")
+    back = relay_line.post(
+        "/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105"
+    )
     greeting = back.verbs[0][0].get("welcomeGreeting", "")
     assert greeting.endswith(" How many people? I am here.")
     assert "Stay inside." not in greeting
 
 
 def test_malformed_frames_are_logged_and_harm_nobody(
-    exchange: Exchange, line: Line, caplog: pytest.LogCaptureFixture
+    exchange: Exchange, relay_line: Line, caplog: pytest.LogCaptureFixture
 ) -> None:
     with exchange.worker("Reply."), relay(exchange) as socket:
         socket.connection.send("no json, but a secret")
@@ -293,7 +251,7 @@ def test_malformed_frames_are_logged_and_harm_nobody(
 
 
 def test_a_caller_who_waits_hears_phrases_and_then_a_human_is_wanted(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with relay(exchange) as socket:
         socket.setup()
@@ -304,7 +262,7 @@ def test_a_caller_who_waits_hears_phrases_and_then_a_human_is_wanted(
 
 
 def test_when_a_human_joins_the_socket_ends_and_the_caller_is_put_through(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     with relay(exchange) as socket:
         socket.setup()
@@ -312,35 +270,41 @@ def test_when_a_human_joins_the_socket_ends_and_the_caller_is_put_through(
         exchange.ringing.accept(SID, "ring", "CAhuman")
         frame = socket.hears()
         assert frame["type"] == "end"
-    answer = line.post(
+    answer = relay_line.post(
         "/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=frame["handoffData"]
     )
     assert answer.names == ["Say", "Dial"]
 
 
 def test_a_caller_who_hangs_up_ends_the_call(
-    exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
+    exchange: Exchange, relay_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callflow.web.relay.LOOK_S", 0.2)
     with relay(exchange) as socket:
         socket.setup()
-        line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended", CallStatus="completed")
+        relay_line.post(
+            "/voice/relay-ended", {"k": 0}, SessionStatus="ended", CallStatus="completed"
+        )
         assert socket.hears()["type"] == "end"
     assert exchange.parts.record().outcome == "hung_up"
 
 
 def test_a_socket_that_fails_twice_is_not_tried_a_third_time(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
-    once = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105")
+    once = relay_line.post(
+        "/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105"
+    )
     assert once.names == ["Connect"]
-    twice = line.follow(once, "Connect", SessionStatus="failed", ErrorCode="64105")
+    twice = relay_line.follow(once, "Connect", SessionStatus="failed", ErrorCode="64105")
     assert twice.names == ["Gather", "Redirect"]
 
 
-def test_handoff_data_that_is_not_ours_does_no_harm(exchange: Exchange, line: Line) -> None:
+def test_handoff_data_that_is_not_ours_does_no_harm(exchange: Exchange, relay_line: Line) -> None:
     for data in ("", "{", "[]", '"x"', '{"reason":"nonsense"}', "\x00"):
-        answer = line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=data)
+        answer = relay_line.post(
+            "/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=data
+        )
         assert answer.names == ["Connect"], data
 
 
@@ -352,7 +316,7 @@ def test_a_socket_for_a_call_that_nobody_opened_opens_it(exchange: Exchange) -> 
     assert exchange.parts.record().site == "mill"
 
 
-def test_a_socket_for_a_call_that_is_over_is_ended(exchange: Exchange, line: Line) -> None:
+def test_a_socket_for_a_call_that_is_over_is_ended(exchange: Exchange, relay_line: Line) -> None:
     exchange.parts.intake.end(SID, "hung_up")
     with relay(exchange) as socket:
         socket.setup()
@@ -368,7 +332,7 @@ def test_a_socket_that_never_says_who_it_is_is_closed(
 
 
 def test_a_caller_who_says_nothing_is_heard_as_silent(
-    exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
+    exchange: Exchange, relay_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callflow.web.relay.SILENCE_S", 0.2)
     monkeypatch.setattr("callflow.web.relay.LOOK_S", 0.1)
@@ -379,7 +343,7 @@ def test_a_caller_who_says_nothing_is_heard_as_silent(
 
 
 def test_what_cannot_be_stored_leaves_by_the_action_address(
-    exchange: Exchange, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exchange: Exchange, relay_line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from callflow.errors import StoreUnavailable
 
@@ -395,7 +359,7 @@ def test_what_cannot_be_stored_leaves_by_the_action_address(
             frame = socket.hears()
     assert frame["type"] == "end"
     with exchange.worker("Reply."):
-        answer = line.post(
+        answer = relay_line.post(
             "/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=frame["handoffData"]
         )
     assert answer.names == ["Connect"]

@@ -21,26 +21,19 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.leaves_live_calls
 
 
-@pytest.fixture
-def line(exchange: Exchange) -> Line:
-    line = exchange.line(called=RELAY)
-    line.arrives()
-    return line
-
-
 def _parameters(answer: Answer) -> dict[str, str]:
     """What the socket is told by this answer."""
     return {p.get("name", ""): p.get("value", "") for p in answer.verbs[0][0]}
 
 
 def test_when_the_human_has_left_the_agents_last_reply_is_not_said_again(
-    exchange: Exchange, line: Line
+    exchange: Exchange, relay_line: Line
 ) -> None:
     """By webhooks it was being said when the human came, and nobody had told how far."""
     with exchange.worker("Stay inside."):
-        line.says(1, "we are stuck")
+        relay_line.says(1, "we are stuck")
         exchange.ringing.accept(SID, "ring", "CAhuman")
-        back = line.post("/voice/transfer-ended", {"n": 2})
+        back = relay_line.post("/voice/transfer-ended", {"n": 2})
     assert "Stay inside." not in (back.verbs[0][0].get("welcomeGreeting") or "")
     with exchange.worker("Help is near."), relay(exchange) as socket:
         socket.setup(**_parameters(back))
@@ -74,7 +67,7 @@ def test_a_greeting_is_not_cut_off_and_said_again_because_the_server_is_gone_for
 
 
 def test_a_socket_that_could_not_tell_what_was_heard_tells_it_when_it_ends(
-    exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
+    exchange: Exchange, relay_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = threading.Event()
 

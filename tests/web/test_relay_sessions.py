@@ -1,9 +1,12 @@
-"""A relay session whose two tasks get into each other's way, and servers that come too late."""
+"""A relay session ends with its socket and loses no words, whatever its tasks do."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +24,7 @@ from callflow.redis.client import connect
 from callflow.store.replies import CallStatus, Replies, ReplyProgress
 from callflow.web import line_webhooks
 from callflow.web import relay as web_relay
-from callflow.web.relay import SocketSession
+from callflow.web.relay import SocketSession, cancel_quietly
 from tests.exchange import RELAY, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
 from tests.relay_socket import relay
@@ -30,15 +33,8 @@ from tests.waiting import wait_until
 BEARABLE_S = 4.0
 
 
-@pytest.fixture
-def line(exchange: Exchange) -> Line:
-    line = exchange.line(called=RELAY)
-    line.arrives()
-    return line
-
-
 def test_words_that_come_while_the_record_cannot_be_read_are_answered(
-    exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
+    exchange: Exchange, relay_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = Event()
 
@@ -57,7 +53,7 @@ def test_words_that_come_while_the_record_cannot_be_read_are_answered(
 
 
 def test_no_silence_is_heard_while_words_are_being_stored(
-    exchange: Exchange, line: Line, monkeypatch: pytest.MonkeyPatch
+    exchange: Exchange, relay_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storing, go_on, looks = Event(), Event(), []
     hear, look = Intake.hear, SocketSession._follow_status
@@ -149,3 +145,70 @@ def test_a_server_that_falls_silent_while_a_caller_waits_makes_no_silence(
     finally:
         os.kill(own_server.pid, signal.SIGCONT)
     assert max(took_s) < BEARABLE_S
+
+
+@pytest.mark.leaves_live_calls
+def test_a_session_that_forgets_that_it_was_cancelled_ends_with_its_socket(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `asyncio.wait_for` may before Python 3.12."""
+    forgot, ended = threading.Event(), threading.Event()
+
+    async def speak(_: SocketSession) -> None:
+        try:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                forgot.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(SocketSession, "speak", speak)
+    exchange.line(called=RELAY).arrives()
+    with relay(exchange) as socket:
+        socket.setup()
+    assert ended.wait(5)
+    assert forgot.is_set()
+
+
+@pytest.mark.leaves_live_calls
+def test_a_mistake_of_ours_on_a_socket_is_not_taken_for_its_end(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def speak(_: SocketSession) -> None:
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr(SocketSession, "speak", speak)
+    exchange.line(called=RELAY).arrives()
+    with relay(exchange) as socket:
+        socket.setup()
+        with pytest.raises(Exception, match=r"1011|1006|no close frame"):
+            socket.hears()
+    assert "a mistake" in caplog.text
+
+
+def test_a_look_that_fails_when_nobody_waits_for_it_any_more_is_no_error_of_ours() -> None:
+    """What was cancelled may have had its answer in the same moment."""
+    told: list[str] = []
+
+    async def fails() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise KeyError("nobody's matter") from None
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(str(context)))
+        looking = asyncio.create_task(fails())
+        await asyncio.sleep(0)
+        cancel_quietly(looking)
+        await asyncio.wait({looking}, timeout=5)
+        assert looking.done()
+        del looking
+        gc.collect()
+        await asyncio.sleep(0)
+
+    asyncio.run(story())
+    assert told == []
