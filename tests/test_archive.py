@@ -11,7 +11,7 @@ from callflow.archive import Archive, Archived, Archivist
 from callflow.call.edits import Disposition
 from callflow.records.record_errors import RecordsUnavailable
 from callflow.records.record_store import RecordStore
-from callflow.records.search import RecordQuery, find, ls
+from callflow.records.search import RecordQuery, list_records, read_record
 from callflow.records.verify import verify
 from callflow.redis.scripts import Scripts
 from callflow.store.archive_queue import LOOKS, ArchiveQueue, Settled
@@ -50,7 +50,7 @@ def test_a_complete_call_stays_until_the_lasting_store_has_it_and_then_expires(
     assert archive.round("test") == Archived(kept=1)
 
     assert all(TIMING.completed_ttl_ms < left for left in lifetimes(parts))
-    kept = find(records, SID)
+    kept = read_record(records, SID)
     assert kept.as_dict()["record"]["conversation_thread"] == [
         entry.model_dump(exclude_none=True) for entry in before.conversation_thread
     ]
@@ -67,7 +67,7 @@ def test_a_call_that_a_person_ends_is_kept_with_who_ended_it(
     one_call(parts.store, ended=False)
     parts.store.staff.end(parts.record, SID, Disposition.TEST, "ana", request="r", confirmed=True)
     assert archive.round("test") == Archived(kept=1)
-    assert find(records, SID).fields["disposition"]["by"] == "ana"
+    assert read_record(records, SID).fields["disposition"]["by"] == "ana"
 
 
 def test_a_call_that_goes_on_is_not_kept(
@@ -75,7 +75,7 @@ def test_a_call_that_goes_on_is_not_kept(
 ) -> None:
     one_call(parts.store, ended=False)
     assert archive.round("test") == Archived()
-    assert ls(records, RecordQuery()) == []
+    assert list_records(records, RecordQuery()) == []
     parts.store.end(SID, "hung_up")
     assert archive.round("test") == Archived(kept=1)
 
@@ -94,7 +94,7 @@ def test_a_round_that_is_repeated_keeps_nothing_twice(
     archive._keep(whole)
     archive._keep(whole)
     assert archive.round("test") == Archived()
-    assert (verify(records).rows, len(ls(records, RecordQuery()))) == (1, 1)
+    assert (verify(records).rows, len(list_records(records, RecordQuery()))) == (1, 1)
 
 
 def test_what_is_written_of_a_complete_call_is_added_to_its_record(
@@ -117,7 +117,7 @@ def test_what_is_written_of_a_complete_call_is_added_to_its_record(
     assert archive.add_later(again, []) == 1
     assert archive.add_later(again, []) == 0
 
-    kept = find(records, SID)
+    kept = read_record(records, SID)
     assert [row["kind"] for row in kept.rows] == ["record", "supplement"]
     assert kept.journal[-1]["event"] == "refused"
     assert [view["by"] for view in kept.views] == ["ana"]
@@ -143,7 +143,7 @@ def test_the_last_look_takes_the_keys_away_and_never_a_line_that_is_not_kept(
     assert archive.add_later([SID], []) == 1
 
     assert parts.client.exists(*keys) == 0
-    assert [view["by"] for view in find(records, SID).views] == ["ana", "bo"]
+    assert [view["by"] for view in read_record(records, SID).views] == ["ana", "bo"]
     assert archive.queue.settle(SID, through) is Settled.OVER
 
 
@@ -154,7 +154,7 @@ def test_a_database_that_was_put_back_gets_the_calls_whose_keys_still_live(
     archive.round("test")
     put_back = RecordStore.open(f"sqlite:///{tmp_path}/put_back.db", KEY)
     assert archive_into(parts.client, put_back).add_later([SID], []) == 1
-    assert find(put_back, SID).fields["outcome"] == "hung_up"
+    assert read_record(put_back, SID).fields["outcome"] == "hung_up"
 
 
 def test_a_line_between_reading_and_settling_keeps_the_keys_for_the_next_round(
@@ -166,7 +166,7 @@ def test_a_line_between_reading_and_settling_keeps_the_keys_for_the_next_round(
     archive._keep(whole)
     assert lifetimes(parts) == {-1}
     assert archive.round("test") == Archived(kept=1)
-    assert [view["by"] for view in find(records, SID).views] == ["ana"]
+    assert [view["by"] for view in read_record(records, SID).views] == ["ana"]
     assert -1 not in lifetimes(parts)
 
 
@@ -209,7 +209,7 @@ def test_a_call_whose_end_a_failover_took_back_goes_on_and_is_kept_in_the_end(
     parts.store.end(SID, "abandoned")
     assert archive.round("test") == Archived(kept=1)
 
-    kept = find(records, SID)
+    kept = read_record(records, SID)
     assert kept.fields["outcome"] == "abandoned"
     assert kept.thread[-1]["text"] == "are you still there?"
     assert verify(records).holds
@@ -223,7 +223,7 @@ def test_one_record_that_cannot_be_kept_holds_up_no_other(
     parts.client.hdel(call_keys("CA1").call, "created_at")
     with pytest.raises(Exception, match="call CA1 cannot be kept for good: KeyError"):
         archive.round("test")
-    assert [row.call_sid for row in ls(records, RecordQuery())] == ["CA2"]
+    assert [row.call_sid for row in list_records(records, RecordQuery())] == ["CA2"]
     parts.client.hset(call_keys("CA1").call, "created_at", 1)
     assert archive.round("test").kept == 1
 
@@ -241,11 +241,11 @@ def test_what_is_older_than_records_are_kept_is_erased_by_the_archive(
 
     assert archive.round("test") == Archived(kept=2, erased=1)
 
-    erased = find(records, "CA2").erasure
+    erased = read_record(records, "CA2").erasure
     assert erased is not None
     assert (erased["by"], erased["why"]) == ("retention", "older than 7 days")
     assert parts.client.exists(*call_keys("CA2").own) == 0
-    assert find(records, "CA1").erasure is None
+    assert read_record(records, "CA1").erasure is None
     assert verify(records).holds
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from callflow.archive import Archive, Archivist, NotArchived
 from callflow.records.record_store import RecordStore
-from callflow.records.search import RecordQuery, ls
+from callflow.records.search import RecordQuery, list_records
 from callflow.records.verify import verify
 from callflow.redis.client import Client
 from callflow.store.keys import call_keys
@@ -60,7 +60,7 @@ def test_a_record_that_is_spoilt_is_told_and_holds_up_no_other(
     spoil(parts.client)
     with pytest.raises(NotArchived, match=f"call CA2 cannot be kept for good: .*{told}"):
         archive.round("test")
-    assert {row.call_sid for row in ls(records, RecordQuery())} == {"CA1", "CA3"}
+    assert {row.call_sid for row in list_records(records, RecordQuery())} == {"CA1", "CA3"}
     assert parts.client.pttl(BAD.call) == -1
     assert archive.queue.look().calls == ("CA2",)
     assert verify(records).holds

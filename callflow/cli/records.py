@@ -125,7 +125,7 @@ def ls(
     """List records, the newest end first."""
     from dataclasses import asdict
 
-    from callflow.records.search import ls as listed
+    from callflow.records.search import list_records as listed
 
     found = listed(_kept(), _wanted(since, until, site, outcome, text), limit)
     if as_json:
@@ -150,9 +150,9 @@ def show(
     from callflow.call.history import JournalEntry
     from callflow.call.record import CallRecord
     from callflow.cli.calls_commands import render_call
-    from callflow.records.search import find
+    from callflow.records.search import read_record
 
-    found = find(_kept(), call_sid)
+    found = read_record(_kept(), call_sid)
     if as_json:
         terminal.print_line(json.dumps(found.as_dict(), ensure_ascii=False))
     elif found.erasure is not None:
@@ -181,9 +181,9 @@ def export(
     Telephone numbers and names are taken out unless --plain is given.
     """
     from callflow.language.redact import private_terms, redacted
-    from callflow.records.search import each
+    from callflow.records.search import read_records
 
-    for found in each(_kept(), _wanted(since, until, site, outcome, text)):
+    for found in read_records(_kept(), _wanted(since, until, site, outcome, text)):
         one = found.as_dict()
         shown = one if plain else redacted(one, private_terms(one["record"]))
         terminal.print_line(json.dumps(shown, ensure_ascii=False))
@@ -349,14 +349,14 @@ def _choose(
 
 def _with_number(records: RecordStore, number: str) -> list[str]:
     from callflow.language.redact import private_terms
-    from callflow.records.search import RecordQuery, each
+    from callflow.records.search import RecordQuery, read_records
 
     digits = re.sub(r"\D", "", number)
     if len(digits) < LEAST_DIGITS:
         raise NoNumber(number)
     return [
         one.row.call_sid
-        for one in each(records, RecordQuery())
+        for one in read_records(records, RecordQuery())
         if any(
             _is_same_number(digits, known)
             for known in private_terms(one.as_dict()["record"]).numbers

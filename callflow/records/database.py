@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    Select,
     String,
     Table,
     Text,
@@ -254,6 +255,13 @@ class Database:
         self.need()
         with self._transaction(writes=False) as connection:
             yield connection
+
+    def fetch(self, query: Select[*tuple[Any, ...]]) -> Sequence[Any]:
+        """All rows that a query finds; none where nobody has written yet."""
+        if not self.holds_any():
+            return []
+        with self.reading() as connection:
+            return connection.execute(query).all()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:

@@ -136,27 +136,21 @@ class RecordStore:
             .where(LINKS.c.call_sid.in_(call_sids), LINKS.c.kind != ERASURE)
             .order_by(LINKS.c.position)
         )
-        if not self.database.holds_any():
-            return {}
-        with self.database.reading() as connection:
-            return {row.call_sid: row.through for row in connection.execute(query)}
+        return {row.call_sid: row.through for row in self.database.fetch(query)}
 
     def erased(self, call_sids: Sequence[str]) -> dict[str, int]:
         """Those of them whose content was erased, each with when something of it was kept last,
         ms."""
         found: dict[str, int] = {}
-        if not self.database.holds_any():
-            return found
-        with self.database.reading() as connection:
-            for start in range(0, len(call_sids), ASKED_TOGETHER):
-                some = call_sids[start : start + ASKED_TOGETHER]
-                query = (
-                    select(LINKS.c.call_sid, func.max(_KEPT_THEN))
-                    .where(LINKS.c.call_sid.in_(some))
-                    .group_by(LINKS.c.call_sid)
-                    .having(func.max(_ERASED_THEN).is_not(None))
-                )
-                found |= {sid: int(at or 0) for sid, at in connection.execute(query)}
+        for start in range(0, len(call_sids), ASKED_TOGETHER):
+            some = call_sids[start : start + ASKED_TOGETHER]
+            query = (
+                select(LINKS.c.call_sid, func.max(_KEPT_THEN))
+                .where(LINKS.c.call_sid.in_(some))
+                .group_by(LINKS.c.call_sid)
+                .having(func.max(_ERASED_THEN).is_not(None))
+            )
+            found |= {sid: int(at or 0) for sid, at in self.database.fetch(query)}
         return found
 
     def erase(self, call_sids: Sequence[str], *, by: str, why: str) -> ErasedCalls:
@@ -209,10 +203,7 @@ class RecordStore:
             .order_by(LINKS.c.ended_at)
             .limit(most)
         )
-        if not self.database.holds_any():
-            return []
-        with self.database.reading() as connection:
-            return list(connection.execute(query).scalars())
+        return [call_sid for (call_sid,) in self.database.fetch(query)]
 
     def last_tests(self) -> dict[str, int]:
         """When each lift's last good test call ended, ms, by the id of its site."""
@@ -221,10 +212,7 @@ class RecordStore:
             .where(STANDS, LINKS.c.test.is_(True))
             .group_by(LINKS.c.site)
         )
-        if not self.database.holds_any():
-            return {}
-        with self.database.reading() as connection:
-            return {str(site): int(at) for site, at in connection.execute(query)}
+        return {str(site): int(at) for site, at in self.database.fetch(query)}
 
 
 def _rows_of(connection: Connection, call_sid: str) -> Sequence[Row[Any]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +84,7 @@ class FullRecord:
         }
 
 
-def ls(records: RecordStore, wanted: RecordQuery, most: int = 100) -> list[RecordRow]:
+def list_records(records: RecordStore, wanted: RecordQuery, most: int = 100) -> list[RecordRow]:
     """Records that are wanted, the newest end first; erased ones where nothing is asked for that
     only their content could tell; none where nothing is kept yet. Raises RecordsUnavailable."""
     found: list[RecordRow] = []
@@ -97,17 +98,15 @@ def ls(records: RecordStore, wanted: RecordQuery, most: int = 100) -> list[Recor
     return found
 
 
-def find(records: RecordStore, call_sid: str) -> FullRecord:
+def read_record(records: RecordStore, call_sid: str) -> FullRecord:
     """One record. Raises NotRecorded, and RecordsUnavailable."""
-    if not records.database.holds_any():
-        raise NotRecorded(call_sid)
-    with records.database.reading() as connection:
-        for row in _rows(connection, RecordQuery(call_sid=call_sid), newest_first=False):
-            return _whole(connection, row)
+    with closing(read_records(records, RecordQuery(call_sid=call_sid))) as found:
+        for record in found:
+            return record
     raise NotRecorded(call_sid)
 
 
-def each(records: RecordStore, wanted: RecordQuery) -> Iterator[FullRecord]:
+def read_records(records: RecordStore, wanted: RecordQuery) -> Generator[FullRecord]:
     """All records that are wanted, in the order in which they were kept; read one by one, so that
     as many as there are may be exported. Raises RecordsUnavailable."""
     if not records.database.holds_any():

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from callflow.records.record_store import RecordStore
-from callflow.records.search import RecordQuery, find, ls
+from callflow.records.search import RecordQuery, list_records, read_record
 from callflow.records.verify import verify
 from callflow.redis.client import connect
 from callflow.store.archive_queue import MISSED_AFTER_MS
@@ -96,7 +96,7 @@ def _url(records: RecordStore) -> str:
 
 
 def _kept(records: RecordStore) -> list[str]:
-    return [row.call_sid for row in ls(records, RecordQuery())]
+    return [row.call_sid for row in list_records(records, RecordQuery())]
 
 
 def test_an_archiver_that_is_killed_at_any_step_loses_nothing_and_keeps_nothing_twice(
@@ -123,7 +123,7 @@ def test_an_archiver_that_is_killed_at_any_step_loses_nothing_and_keeps_nothing_
             assert verdict.holds, verdict.faults
             archive_into(parts.client, records).round("after")
             assert parts.client.pttl(call_keys(sid).call) > 0
-            thread = find(records, sid).thread
+            thread = read_record(records, sid).thread
             assert list(thread) == [
                 one.model_dump(exclude_none=True) for one in before.conversation_thread
             ]
@@ -168,7 +168,7 @@ def test_a_failover_between_any_two_steps_loses_nothing_and_keeps_nothing_twice(
         assert archive.queue.look().count == 0
     verdict = verify(records)
     assert (verdict.holds, verdict.rows) == (True, 1), verdict.faults
-    assert find(records, SID).fields["outcome"] == "hung_up"
+    assert read_record(records, SID).fields["outcome"] == "hung_up"
 
 
 def _ends(run: Running, *numbers: int) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from callflow.archive import Archived
 from callflow.records.record_store import RecordStore
-from callflow.records.search import find
+from callflow.records.search import read_record
 from callflow.records.verify import verify
 from callflow.redis.client import Client, connect
 from callflow.store.archive_queue import LOOKS
@@ -96,7 +96,7 @@ def test_the_archiver_does_not_bring_an_erased_call_back(client: Client, tmp_pat
     records.erase([SID], by="ana", why="asked")
     archive._keep(read)
     assert left(client) == 0
-    assert find(records, SID).thread == ()
+    assert read_record(records, SID).thread == ()
     assert verify(records).holds
 
 
@@ -121,4 +121,4 @@ def test_an_erasure_for_nobody_or_for_no_reason_is_refused(
     for asked in (("--by", blank, "--why", "asked"), ("--by", "ana", "--why", blank)):
         ran = cli.run("records", "erase", SID, *asked)
         assert (ran.code, "is blank" in ran.err) == (2, True)
-    assert find(records, SID).erasure is None
+    assert read_record(records, SID).erasure is None

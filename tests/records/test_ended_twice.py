@@ -7,7 +7,7 @@ from typing import Any
 
 from callflow.records.completed_call import CompletedCall
 from callflow.records.record_store import KeepResult, RecordStore
-from callflow.records.search import RecordQuery, each, find, ls
+from callflow.records.search import RecordQuery, list_records, read_record, read_records
 from callflow.records.verify import verify
 from tests.archiving import BEGAN_MS, complete
 
@@ -42,11 +42,11 @@ def test_words_in_the_place_of_others_are_kept_beside_them_and_in_order(
     records.keep(first_end())
     assert records.keep(second_end()) is KeepResult.SUPPLEMENTED
     assert records.keep(second_end()) is KeepResult.KNOWN
-    assert [one["text"] for one in find(records, "CA1").thread] == [
+    assert [one["text"] for one in read_record(records, "CA1").thread] == [
         *("I am Maria, stuck", "Help is coming.", "old words", "Old reply."),
         *("my leg is trapped", "Help."),
     ]
-    assert [row.call_sid for row in ls(records, RecordQuery(text="LEG is"))] == ["CA1"]
+    assert [row.call_sid for row in list_records(records, RecordQuery(text="LEG is"))] == ["CA1"]
     assert verify(records).holds
 
 
@@ -54,7 +54,7 @@ def test_words_that_came_earlier_stand_earlier(records: RecordStore) -> None:
     """Another archiver has read what the failover took back after what was said in its place."""
     records.keep(second_end())
     records.keep(first_end())
-    texts = [one["text"] for one in find(records, "CA1").thread]
+    texts = [one["text"] for one in read_record(records, "CA1").thread]
     assert texts.index("old words") < texts.index("my leg is trapped")
 
 
@@ -64,19 +64,21 @@ def test_what_was_heard_of_a_reply_does_not_say_it_twice(records: RecordStore) -
     caller, reply = call.thread
     heard = {**reply, "heard": "Help is"}
     assert records.keep(replace(call, thread=(caller, heard))) is KeepResult.SUPPLEMENTED
-    assert find(records, "CA1").thread == (caller, heard)
+    assert read_record(records, "CA1").thread == (caller, heard)
 
 
 def test_it_is_found_by_its_last_end_and_its_times_are_of_that(records: RecordStore) -> None:
     records.keep(first_end())
-    first = find(records, "CA1").as_dict()["kept_at"]
+    first = read_record(records, "CA1").as_dict()["kept_at"]
     records.keep(second_end())
     records.keep(complete("CA2"))
-    (row,) = ls(records, RecordQuery(outcome="resolved"))
+    (row,) = list_records(records, RecordQuery(outcome="resolved"))
     assert (row.call_sid, row.ended_at) == ("CA1", BEGAN_MS + MINUTE_MS)
-    assert [one.call_sid for one in ls(records, RecordQuery(outcome="hung_up"))] == ["CA2"]
-    assert [one.row.call_sid for one in each(records, RecordQuery())] == ["CA1", "CA2"]
-    found = find(records, "CA1")
+    assert [one.call_sid for one in list_records(records, RecordQuery(outcome="hung_up"))] == [
+        "CA2"
+    ]
+    assert [one.row.call_sid for one in read_records(records, RecordQuery())] == ["CA1", "CA2"]
+    found = read_record(records, "CA1")
     assert found.timings["duration_ms"] == MINUTE_MS
     assert found.timings["longest_reply_ms"] == 10_000
     assert found.as_dict()["kept_at"] == first
@@ -89,7 +91,7 @@ def test_it_is_as_old_as_its_last_end_and_erased_once(records: RecordStore) -> N
     assert records.older_than(BEGAN_MS + MINUTE_MS + 1) == ["CA1"]
     records.erase(["CA1"], by="retention", why="old")
     assert records.older_than(BEGAN_MS + 2 * MINUTE_MS) == []
-    (row,) = ls(records, RecordQuery())
+    (row,) = list_records(records, RecordQuery())
     assert (row.erased, row.outcome) == (True, None)
     assert verify(records).holds
 
@@ -108,5 +110,5 @@ def test_a_supplement_that_changes_nothing_else_is_found_by_nothing(records: Rec
     call = complete("CA1")
     records.keep(call)
     records.keep(replace(call, views=(("5-0", {"what": "read", "by": "ana", "at": "2"}),)))
-    (row,) = ls(records, RecordQuery())
+    (row,) = list_records(records, RecordQuery())
     assert (row.position, verify(records).rows) == (1, 2)

@@ -14,20 +14,20 @@ from callflow.records.record_errors import (
     RecordsUnavailable,
 )
 from callflow.records.record_store import KeepResult, RecordStore
-from callflow.records.search import RecordQuery, each, find, ls
+from callflow.records.search import RecordQuery, list_records, read_record, read_records
 from callflow.records.verify import verify
 from tests.archiving import KEY, complete, url_in
 
 
 def look(records: RecordStore) -> None:
     """All that reads, where there is nothing."""
-    assert ls(records, RecordQuery()) == []
-    assert list(each(records, RecordQuery())) == []
+    assert list_records(records, RecordQuery()) == []
+    assert list(read_records(records, RecordQuery())) == []
     assert records.older_than(1) == []
     assert records.last_tests() == {}
     assert records.through(["CA1"]) == {}
     with pytest.raises(NotRecorded):
-        find(records, "CA1")
+        read_record(records, "CA1")
     assert (verify(records).holds, verify(records).rows, verify(records).sealed) == (True, 0, False)
     assert not verify(records, known_head=(3, "0" * 64)).holds
     with pytest.raises(NothingKept, match="nothing is kept yet"):
@@ -39,7 +39,7 @@ def test_who_looks_makes_no_file(tmp_path: Path) -> None:
     look(records)
     assert list(tmp_path.iterdir()) == []
     assert records.keep(complete("CA1")) is KeepResult.KEPT
-    assert [row.call_sid for row in ls(records, RecordQuery())] == ["CA1"]
+    assert [row.call_sid for row in list_records(records, RecordQuery())] == ["CA1"]
 
 
 def test_who_looks_makes_no_tables(records: RecordStore) -> None:
@@ -61,7 +61,7 @@ def test_a_file_that_was_put_away_is_not_made_anew_by_who_looks(tmp_path: Path) 
 
 def test_a_folder_that_is_not_there_is_told_to_who_looks() -> None:
     with pytest.raises(RecordsUnavailable, match="No such file or directory"):
-        ls(RecordStore.open("sqlite:////not/there/records.db"), RecordQuery())
+        list_records(RecordStore.open("sqlite:////not/there/records.db"), RecordQuery())
 
 
 def test_what_the_database_refuses_of_one_record_is_not_its_absence(records: RecordStore) -> None:

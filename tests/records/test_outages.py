@@ -10,7 +10,7 @@ import pytest
 from callflow.archive import Archived
 from callflow.records.record_errors import RecordsUnavailable
 from callflow.records.record_store import KeepResult, RecordStore
-from callflow.records.search import find
+from callflow.records.search import read_record
 from callflow.records.verify import verify
 from callflow.store.keys import call_keys
 from tests.archiving import KEY, archive_into, archiving, complete, one_call
@@ -69,7 +69,7 @@ def test_a_database_that_hangs_is_left_after_a_while(parts: Parts, server: Postg
     assert time.monotonic() - began < 12
     server.thaw()
     assert archive.round("test").kept == 1
-    assert find(records, SID).fields["outcome"] == "hung_up"
+    assert read_record(records, SID).fields["outcome"] == "hung_up"
 
 
 def test_a_lock_that_somebody_holds_is_waited_for_and_then_left(

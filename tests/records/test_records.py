@@ -20,7 +20,7 @@ from callflow.records.record_errors import (
     RecordsUnavailable,
 )
 from callflow.records.record_store import KeepResult, RecordStore
-from callflow.records.search import RecordQuery, each, find, ls
+from callflow.records.search import RecordQuery, list_records, read_record, read_records
 from callflow.records.verify import verify
 from tests.archiving import BEGAN_MS, KEY, complete, url_in
 
@@ -31,7 +31,7 @@ def test_a_call_is_kept_whole_and_once(records: RecordStore) -> None:
     call = complete(facts={"floor": "3", "note": "\ud800 zero \x00 零"})
     assert records.keep(call) is KeepResult.KEPT
     assert records.keep(call) is KeepResult.KNOWN
-    found = find(records, call.call_sid)
+    found = read_record(records, call.call_sid)
     assert found.fields == call.fields
     assert list(found.thread) == list(call.thread)
     assert [line["id"] for line in found.journal] == ["1-0", "2-0", "3-0"]
@@ -80,7 +80,7 @@ def test_a_supplement_holds_what_is_new_and_nothing_else(records: RecordStore) -
     assert records.keep(later) is KeepResult.SUPPLEMENTED
     assert records.keep(later) is KeepResult.KNOWN
     assert verify(records).entries == before + 4
-    found = find(records, call.call_sid)
+    found = read_record(records, call.call_sid)
     assert (found.fields["heard"], len(found.thread), len(found.journal)) == (2, 3, 4)
     assert verify(records).holds
 
@@ -96,7 +96,7 @@ def test_records_are_found_by_what_they_were_about(records: RecordStore) -> None
     records.keep(other)
 
     def sids(**wanted: object) -> list[str]:
-        return [row.call_sid for row in ls(records, RecordQuery(**wanted))]  # type: ignore[arg-type]
+        return [row.call_sid for row in list_records(records, RecordQuery(**wanted))]  # type: ignore[arg-type]
 
     assert sids() == ["CA3", "CA2", "CA1"]
     assert sids(site="tower-2") == sids(outcome="resolved") == ["CA2"]
@@ -105,10 +105,14 @@ def test_records_are_found_by_what_they_were_about(records: RecordStore) -> None
     assert sids(text="MARIA") == ["CA2", "CA1"]
     assert sids(text="电梯") == sids(text="100%") == ["CA3"]
     assert sids(text="1_0") == sids(text="role") == []
-    assert [row.call_sid for row in ls(records, RecordQuery(), most=1)] == ["CA3"]
-    assert [one.row.call_sid for one in each(records, RecordQuery())] == ["CA1", "CA2", "CA3"]
+    assert [row.call_sid for row in list_records(records, RecordQuery(), most=1)] == ["CA3"]
+    assert [one.row.call_sid for one in read_records(records, RecordQuery())] == [
+        "CA1",
+        "CA2",
+        "CA3",
+    ]
     with pytest.raises(NotRecorded, match="call CA9 has no lasting record"):
-        find(records, "CA9")
+        read_record(records, "CA9")
 
 
 def test_an_erased_call_leaves_who_and_why_and_no_word(records: RecordStore) -> None:
@@ -121,7 +125,7 @@ def test_an_erased_call_leaves_who_and_why_and_no_word(records: RecordStore) -> 
     assert done.calls == ("CA1",)
     assert records.erase(["CA1"], by="bo", why="again").calls == ()
     assert records.keep(complete("CA1")) is KeepResult.ERASED
-    found = find(records, "CA1")
+    found = read_record(records, "CA1")
     assert found.erasure is not None
     assert (found.erasure["by"], found.erasure["why"]) == ("ana", "asked by the caller")
     assert (found.fields, found.thread, found.journal, found.row.site) == ({}, (), (), None)
@@ -135,7 +139,7 @@ def test_an_erased_call_leaves_who_and_why_and_no_word(records: RecordStore) -> 
             row for table in tables for row in table if "CA1" in map(str, row) or row[0] in (2, 4)
         ]
     assert "Maria" not in str(rows)
-    assert ls(records, RecordQuery(call_sid="CA1"))[0].erased
+    assert list_records(records, RecordQuery(call_sid="CA1"))[0].erased
 
 
 def test_no_word_of_an_erased_call_is_left_in_the_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from callflow.archive import Archived
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.records.record_store import RecordStore
-from callflow.records.search import RecordQuery, ls
+from callflow.records.search import RecordQuery, list_records
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.archive_queue import LOOKS, MISSED_AFTER_MS, ArchiveQueue
@@ -29,7 +29,7 @@ def test_in_a_cluster_each_call_is_archived_where_it_is(clustered: Parts, tmp_pa
         one_call(store, sid)
     archive = archive_into(clustered.client, records)
     assert archive.round("test") == Archived(kept=len(MANY))
-    assert {row.call_sid for row in ls(records, RecordQuery())} == set(MANY)
+    assert {row.call_sid for row in list_records(records, RecordQuery())} == set(MANY)
     assert all(clustered.client.pttl(call_keys(sid).call) > 0 for sid in MANY)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from callflow.archive import Archived
 from callflow.records.record_store import RecordStore
-from callflow.records.search import find
+from callflow.records.search import read_record
 from callflow.store.keys import call_keys
 from tests.archiving import archive_into, url_in
 from tests.exchange import open_exchange
@@ -29,7 +29,7 @@ def test_a_call_that_is_hung_up_is_archived_before_it_expires(
     assert archive_into(parts.client, records).round("test") == Archived(kept=1)
 
     assert parts.client.pttl(call_keys(SID).call) > 0
-    assert [one["text"] for one in find(records, SID).thread][1:] == [
+    assert [one["text"] for one in read_record(records, SID).thread][1:] == [
         "we are stuck",
         "Stay inside.",
     ]
