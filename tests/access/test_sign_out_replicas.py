@@ -10,6 +10,7 @@ import pytest
 from callflow.access.sessions import BoardUser, Sessions, SessionUser
 from callflow.call.role import Role
 from callflow.errors import StoreUnreplicated
+from callflow.lab.chaos.chaos_servers import ServerPair, server_pair
 from callflow.redis.client import connect
 from callflow.redis.scripts import Replicas, Scripts
 from tests.board_app import (
@@ -21,19 +22,18 @@ from tests.board_app import (
     sign_in_as,
     write_users,
 )
-from tests.pairs import Pair, pair_of_servers
 
 ANA = SessionUser(BoardUser("ana", Role.VIEWER), "local", "ana")
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
-    with pair_of_servers() as running:
+def pair() -> Iterator[ServerPair]:
+    with server_pair() as running:
         yield running
 
 
 @pytest.fixture
-def here(pair: Pair, tmp_path: Path) -> Iterator[BoardApp]:
+def here(pair: ServerPair, tmp_path: Path) -> Iterator[BoardApp]:
     users = write_users(tmp_path / "users.yaml", ana="viewer")
     with board_app(pair.url, users=users, min_replicas=1, replica_wait_s=0.1) as running:
         yield running
@@ -41,7 +41,7 @@ def here(pair: Pair, tmp_path: Path) -> Iterator[BoardApp]:
 
 @pytest.mark.parametrize("fields", [{}, {"everywhere": "yes"}])
 def test_who_signs_out_while_replicas_are_gone_is_told_and_may_ask_again(
-    pair: Pair, here: BoardApp, fields: dict[str, str]
+    pair: ServerPair, here: BoardApp, fields: dict[str, str]
 ) -> None:
     browser = here.signed_in("ana")
     form = {**csrf_of(browser), **fields}
@@ -64,13 +64,15 @@ def test_who_signs_out_while_replicas_are_gone_is_told_and_may_ask_again(
     assert thief.get("/board").status_code == 303
 
 
-def test_who_signs_in_again_while_replicas_are_gone_is_let_in(pair: Pair, here: BoardApp) -> None:
+def test_who_signs_in_again_while_replicas_are_gone_is_let_in(
+    pair: ServerPair, here: BoardApp
+) -> None:
     browser = here.signed_in("ana")
     pair.cut_off_replica()
     assert sign_in_as(browser, "ana").status_code == 303
 
 
-def test_a_session_that_has_ended_is_asked_of_the_replicas_as_well(pair: Pair) -> None:
+def test_a_session_that_has_ended_is_asked_of_the_replicas_as_well(pair: ServerPair) -> None:
     with connect(pair.url) as client:
         careful = Sessions(Scripts(client, replicas=Replicas(1, 100)))
         token = careful.begin(ANA)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from callflow.lab.chaos.chaos_servers import ServerPair, server_pair
 from callflow.records.record_store import RecordStore
 from callflow.records.search import RecordQuery, list_records, read_record
 from callflow.records.verify import verify
@@ -23,7 +24,6 @@ from callflow.store.archive_queue import MISSED_AFTER_MS
 from callflow.store.keys import call_keys
 from callflow.store.leases import UNDERSTUDY_AFTER_MS
 from tests.archiving import KEY, archive_into, archiving, one_call, url_in
-from tests.pairs import Pair, pair_of_servers
 from tests.parts import SID, Parts
 from tests.postgres import postgres
 from tests.stack_parts import Running, running
@@ -136,14 +136,14 @@ def test_an_archiver_that_is_killed_at_any_step_loses_nothing_and_keeps_nothing_
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
-    with pair_of_servers() as running_pair:
+def pair() -> Iterator[ServerPair]:
+    with server_pair() as running_pair:
         yield running_pair
 
 
 @pytest.mark.parametrize("when", ["ended", "kept", "settled"])
 def test_a_failover_between_any_two_steps_loses_nothing_and_keeps_nothing_twice(
-    pair: Pair, records: RecordStore, when: str
+    pair: ServerPair, records: RecordStore, when: str
 ) -> None:
     """`when`: the last step that the replica has, which then becomes the primary."""
     with connect(pair.url) as client:

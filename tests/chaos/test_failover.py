@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from callflow.celery import use_broker
+from callflow.lab.chaos.chaos_servers import ServerPair, freeze, server_pair, thaw
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
 from callflow.settings import load
 from callflow.store.replies import Replies
-from tests.pairs import Pair, freeze, pair_of_servers, thaw
 from tests.parts import Parts
 from tests.waiting import wait_until
 
@@ -37,7 +37,7 @@ def _sid(number: int) -> str:
 class Struck:
     """Workers whose calls are on a primary with a replica."""
 
-    pair: Pair
+    pair: ServerPair
     parts: Parts
 
     def all_speak(self, turn: int) -> None:
@@ -67,7 +67,7 @@ class Struck:
 
 @contextmanager
 def _struck(log_dir: Path, **settings: str) -> Iterator[Struck]:
-    with pair_of_servers() as pair, EmbeddedServer.start() as broker:
+    with server_pair() as pair, EmbeddedServer.start() as broker:
         given = {f"CALLFLOW_{name.upper()}": value for name, value in settings.items()}
         given |= {"CALLFLOW_REDIS_URL": pair.url, "CALLFLOW_BROKER_URL": broker.url}
         use_broker(broker.url)
@@ -82,19 +82,19 @@ def _struck(log_dir: Path, **settings: str) -> Iterator[Struck]:
             parts.close()
 
 
-def _killed(pair: Pair) -> None:
+def _killed(pair: ServerPair) -> None:
     pair.wait_until_in_step()
     pair.fail_over()
 
 
-def _demoted(pair: Pair) -> None:
+def _demoted(pair: ServerPair) -> None:
     pair.wait_until_in_step()
     pair.promote()
     pair.follow()
     pair.lead_clients(keep_open=True)
 
 
-def _frozen(pair: Pair) -> None:
+def _frozen(pair: ServerPair) -> None:
     """Its connections stay open and say nothing; the endpoint ends them with the switch."""
     pair.wait_until_in_step()
     freeze(pair.primary)
@@ -111,7 +111,7 @@ def _frozen(pair: Pair) -> None:
     ],
 )
 def test_fault_04_a_failover_in_the_middle_of_turns_costs_a_pause(
-    tmp_path: Path, strike: Callable[[Pair], None]
+    tmp_path: Path, strike: Callable[[ServerPair], None]
 ) -> None:
     with _struck(tmp_path, pace_s="0.5") as struck:
         struck.all_speak(1)

@@ -27,7 +27,7 @@ def running() -> Iterator[Servers]:
 @pytest.fixture
 def client(running: Servers) -> Iterator[Client]:
     """What callflow has: an address, and no idea of what is behind it."""
-    with connect(running.calls_url) as client:
+    with connect(running.url) as client:
         yield client
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from callflow.errors import StoreReadOnly, StoreUnavailable
+from callflow.lab.chaos.chaos_servers import ServerPair, freeze, server_pair, thaw
 from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
@@ -20,7 +21,6 @@ from callflow.redis.scripts import Scripts
 from callflow.store.encoding import on_call
 from callflow.store.presence import Presence
 from callflow.store.result import Claimed, Lease
-from tests.pairs import Pair, freeze, pair_of_servers, thaw
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
 
@@ -32,14 +32,14 @@ BOUND_S = 2 * ANSWER_TIMEOUT_S + CONNECT_TIMEOUT_S + 0.3
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
+def pair() -> Iterator[ServerPair]:
     """A primary and its replica behind one endpoint."""
-    with pair_of_servers() as running:
+    with server_pair() as running:
         yield running
 
 
 @pytest.fixture
-def at_pair(pair: Pair) -> Iterator[Parts]:
+def at_pair(pair: ServerPair) -> Iterator[Parts]:
     """One process's worth of callflow that knows the endpoint alone."""
     with connect(pair.url) as client:
         yield Parts(client)
@@ -76,7 +76,7 @@ def _owed(parts: Parts, sid: str = SID) -> None:
 
 
 def test_after_the_primary_was_killed_the_first_question_is_answered_by_the_new_one(
-    pair: Pair, at_pair: Parts
+    pair: ServerPair, at_pair: Parts
 ) -> None:
     _owed(at_pair)
     pair.wait_until_in_step()
@@ -89,7 +89,7 @@ def test_after_the_primary_was_killed_the_first_question_is_answered_by_the_new_
 
 
 def test_fault_22_a_primary_that_is_demoted_while_its_connections_stay_open_is_left_at_once(
-    pair: Pair, at_pair: Parts
+    pair: ServerPair, at_pair: Parts
 ) -> None:
     _owed(at_pair)
     at_pair.store.open("CA2")
@@ -141,7 +141,7 @@ def test_fault_22_a_server_that_stays_a_replica_is_named_and_soon(
         parts.store.end(SID, "hung_up")
 
 
-def test_who_is_patient_waits_for_the_new_primary(pair: Pair, at_pair: Parts) -> None:
+def test_who_is_patient_waits_for_the_new_primary(pair: ServerPair, at_pair: Parts) -> None:
     _owed(at_pair)
     pair.wait_until_in_step()
     patient = Scripts(at_pair.client, patience_s=10)

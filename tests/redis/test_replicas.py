@@ -8,24 +8,24 @@ from collections.abc import Iterator
 import pytest
 
 from callflow.errors import CallEnded, StoreError, StoreUnreplicated, UnknownCall
+from callflow.lab.chaos.chaos_servers import ServerPair, freeze, server_pair, thaw
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
 from callflow.store.calls import CallStore
 from callflow.store.result import Claimed, Lease, Result, UtteranceStored
-from tests.pairs import Pair, freeze, pair_of_servers, thaw
 from tests.parts import SID, TIMING, Parts
 from tests.waiting import wait_until
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
+def pair() -> Iterator[ServerPair]:
     """A primary and its replica behind one endpoint, in step."""
-    with pair_of_servers() as running:
+    with server_pair() as running:
         yield running
 
 
 @pytest.fixture
-def parts(pair: Pair) -> Iterator[Parts]:
+def parts(pair: ServerPair) -> Iterator[Parts]:
     """One process's worth of callflow that waits for nobody."""
     with connect(pair.url) as client:
         yield Parts(client)
@@ -53,7 +53,7 @@ def _remarks(parts: Parts) -> list[str | None]:
 
 
 def test_an_utterance_is_acknowledged_once_the_replica_has_it(
-    pair: Pair, parts: Parts, careful: CallStore
+    pair: ServerPair, parts: Parts, careful: CallStore
 ) -> None:
     parts.store.open(SID)
     for turn in range(1, 21):
@@ -64,7 +64,7 @@ def test_an_utterance_is_acknowledged_once_the_replica_has_it(
 
 
 def test_an_utterance_that_no_replica_has_is_not_acknowledged_and_journaled_once(
-    pair: Pair, parts: Parts, careful: CallStore
+    pair: ServerPair, parts: Parts, careful: CallStore
 ) -> None:
     parts.store.open(SID)
     pair.cut_off_replica()
@@ -83,7 +83,7 @@ def test_an_utterance_that_no_replica_has_is_not_acknowledged_and_journaled_once
 
 
 def test_who_asks_again_is_told_of_what_another_connection_has_written(
-    pair: Pair, parts: Parts
+    pair: ServerPair, parts: Parts
 ) -> None:
     """WAIT asks about the last write of its own connection: without one it would say yes."""
     parts.store.open(SID)
@@ -113,7 +113,7 @@ def test_who_asks_again_is_told_of_what_another_connection_has_written(
 
 
 def test_a_reply_that_no_replica_has_stands_is_journaled_and_may_not_be_spoken(
-    pair: Pair, parts: Parts, careful: CallStore
+    pair: ServerPair, parts: Parts, careful: CallStore
 ) -> None:
     parts.store.open(SID)
     careful.record_utterance(SID, 1, "stuck")
@@ -150,7 +150,7 @@ def test_a_draft_may_be_spoken_as_far_as_the_record_has_it(
 
 
 def test_the_end_of_a_call_is_asked_for_again_until_the_replica_has_it(
-    pair: Pair, parts: Parts, careful: CallStore
+    pair: ServerPair, parts: Parts, careful: CallStore
 ) -> None:
     parts.store.open(SID)
     pair.cut_off_replica()
@@ -164,7 +164,7 @@ def test_the_end_of_a_call_is_asked_for_again_until_the_replica_has_it(
 
 
 def test_fault_04_who_waits_for_a_replica_when_the_roles_change_asks_again(
-    pair: Pair, parts: Parts
+    pair: ServerPair, parts: Parts
 ) -> None:
     """UNBLOCKED is what the server says to them."""
     patient = _careful(parts.client, wait_ms=1_500)
@@ -196,7 +196,7 @@ def test_fault_04_who_waits_for_a_replica_when_the_roles_change_asks_again(
 
 
 def test_turns_that_a_failover_took_are_journaled_and_the_call_goes_on_behind_them(
-    pair: Pair, parts: Parts
+    pair: ServerPair, parts: Parts
 ) -> None:
     parts.store.open(SID)
     parts.store.record_utterance(SID, 1, "stuck")
@@ -222,7 +222,7 @@ def test_turns_that_a_failover_took_are_journaled_and_the_call_goes_on_behind_th
 
 
 def test_a_reply_that_a_failover_took_is_not_worded_again_where_it_was_passed_on(
-    pair: Pair, parts: Parts
+    pair: ServerPair, parts: Parts
 ) -> None:
     parts.store.open(SID)
     parts.store.record_utterance(SID, 1, "stuck")
@@ -264,7 +264,7 @@ def test_what_the_record_has_is_no_loss(parts: Parts) -> None:
 @pytest.mark.chaos
 @pytest.mark.timeout(120)
 def test_no_utterance_that_was_acknowledged_is_lost_in_ten_failovers(
-    pair: Pair, parts: Parts
+    pair: ServerPair, parts: Parts
 ) -> None:
     """The primary dies in the middle of a stream of utterances, with some on their way."""
     replicas = Replicas(least=1, wait_ms=300)

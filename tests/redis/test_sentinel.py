@@ -11,6 +11,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 from callflow.errors import StoreUnavailable
+from callflow.lab.chaos.chaos_servers import ServerPair, server_pair
 from callflow.lab.embedded_server import EmbeddedServer, find_server_binary
 from callflow.redis.client import address, connect
 from callflow.redis.scripts import Scripts
@@ -19,7 +20,6 @@ from callflow.store.keys import call_keys
 from callflow.store.presence import Presence
 from callflow.store.replies import Replies
 from callflow.store.result import Claimed, Lease
-from tests.pairs import Pair, pair_of_servers
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
 
@@ -27,14 +27,14 @@ NOT_OF_SENTINELS = "save|appendonly|appendfsync|maxmemory-policy|masterauth"
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
+def pair() -> Iterator[ServerPair]:
     """A primary and its replica."""
-    with pair_of_servers() as running:
+    with server_pair() as running:
         yield running
 
 
 @pytest.fixture
-def sentinel(pair: Pair, tmp_path: Path) -> Iterator[EmbeddedServer]:
+def sentinel(pair: ServerPair, tmp_path: Path) -> Iterator[EmbeddedServer]:
     """One Sentinel that watches the primary, with a password of its own."""
     script = tmp_path / "sentinel.sh"
     # A Sentinel wants its settings in a file, in which it writes down what it learns.
@@ -57,7 +57,7 @@ def sentinel(pair: Pair, tmp_path: Path) -> Iterator[EmbeddedServer]:
         yield running
 
 
-def _url(pair: Pair, *sentinels: EmbeddedServer, nobody: bool = False) -> str:
+def _url(pair: ServerPair, *sentinels: EmbeddedServer, nobody: bool = False) -> str:
     hosts = ",".join(f"127.0.0.1:{one.port}" for one in sentinels)
     dead = "127.0.0.1:1," if nobody else ""
     return (
@@ -67,7 +67,7 @@ def _url(pair: Pair, *sentinels: EmbeddedServer, nobody: bool = False) -> str:
 
 
 def test_the_primary_is_found_by_any_sentinel_that_lives(
-    pair: Pair, sentinel: EmbeddedServer
+    pair: ServerPair, sentinel: EmbeddedServer
 ) -> None:
     with connect(_url(pair, sentinel, nobody=True)) as client:
         parts = Parts(client)
@@ -80,7 +80,7 @@ def test_the_primary_is_found_by_any_sentinel_that_lives(
         parts.store.end(SID, "hung_up")
 
 
-def test_replies_are_waited_for_at_the_primary(pair: Pair, sentinel: EmbeddedServer) -> None:
+def test_replies_are_waited_for_at_the_primary(pair: ServerPair, sentinel: EmbeddedServer) -> None:
     async def story() -> str:
         async with Replies.listening(url) as replies:
             with replies.expect(SID, 1) as expected:
@@ -103,7 +103,7 @@ def test_replies_are_waited_for_at_the_primary(pair: Pair, sentinel: EmbeddedSer
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("how", ["killed", "demoted"])
 def test_fault_04_after_a_failover_the_sentinels_lead_to_the_new_primary(
-    pair: Pair, sentinel: EmbeddedServer, how: str
+    pair: ServerPair, sentinel: EmbeddedServer, how: str
 ) -> None:
     with connect(_url(pair, sentinel)) as client:
         parts, key = Parts(client), call_keys(SID).call
@@ -157,7 +157,9 @@ def _kept(presence: Presence) -> bool:
     return True
 
 
-def test_a_service_that_no_sentinel_knows_is_named(pair: Pair, sentinel: EmbeddedServer) -> None:
+def test_a_service_that_no_sentinel_knows_is_named(
+    pair: ServerPair, sentinel: EmbeddedServer
+) -> None:
     url = _url(pair, sentinel).replace("/calls/", "/other/")
     with connect(url) as client, pytest.raises(StoreUnavailable, match="'other'"):
         Parts(client).store.open(SID)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from callflow.celery import use_broker
+from callflow.lab.chaos.chaos_servers import ServerPair, server_pair
 from callflow.redis.client import connect
 from tests.dispatchers import Dispatcher, dispatcher, staffed
 from tests.exchange import RELAY, Exchange, Line, WebServer, open_exchange, web_server
-from tests.pairs import Pair, pair_of_servers
 from tests.parts import Parts
 from tests.servers import Servers
 
@@ -103,14 +103,14 @@ def slow_ana(slow_exchange: Exchange) -> Iterator[Dispatcher]:
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
-    with pair_of_servers() as running:
+def pair() -> Iterator[ServerPair]:
+    with server_pair() as running:
         use_broker(running.url)
         yield running
 
 
 @pytest.fixture
-def failing(pair: Pair, tmp_path: Path) -> Iterator[Exchange]:
+def failing(pair: ServerPair, tmp_path: Path) -> Iterator[Exchange]:
     """A web process that waits for no replica."""
     with (
         connect(pair.url) as client,
@@ -120,7 +120,7 @@ def failing(pair: Pair, tmp_path: Path) -> Iterator[Exchange]:
 
 
 @pytest.fixture
-def careful(pair: Pair, tmp_path: Path) -> Iterator[Exchange]:
+def careful(pair: ServerPair, tmp_path: Path) -> Iterator[Exchange]:
     """A web process that waits for the replica."""
     with (
         connect(pair.url) as client,

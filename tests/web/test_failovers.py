@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from callflow.call.history import JournalEntry
+from callflow.lab.chaos.chaos_servers import ServerPair
 from callflow.responder.phrases import generic
 from tests.exchange import HUMANS, RELAY, Answer, Exchange, Line
-from tests.pairs import Pair
 from tests.parts import SID, Says
 from tests.relay_socket import relay
 from tests.waiting import wait_until
@@ -46,7 +46,7 @@ def _until(line: Line, answer: Answer, verb: str) -> Answer:
 
 
 def test_a_caller_whose_words_were_lost_is_asked_for_them_again(
-    pair: Pair, failing: Exchange
+    pair: ServerPair, failing: Exchange
 ) -> None:
     line = failing.line()
     line.arrives()
@@ -70,7 +70,7 @@ def test_a_caller_whose_words_were_lost_is_asked_for_them_again(
 
 
 def test_a_reply_that_was_lost_after_it_was_spoken_is_not_spoken_again(
-    pair: Pair, failing: Exchange
+    pair: ServerPair, failing: Exchange
 ) -> None:
     line = failing.line()
     line.arrives()
@@ -91,7 +91,7 @@ def test_a_reply_that_was_lost_after_it_was_spoken_is_not_spoken_again(
 
 
 def test_a_call_whose_whole_record_was_lost_is_opened_again_and_goes_on(
-    pair: Pair, failing: Exchange
+    pair: ServerPair, failing: Exchange
 ) -> None:
     pair.cut_off_replica()
     line = failing.line()
@@ -112,7 +112,7 @@ def test_a_call_whose_whole_record_was_lost_is_opened_again_and_goes_on(
 
 
 def test_words_that_no_replica_has_ride_in_the_address_until_one_has_them(
-    pair: Pair, careful: Exchange
+    pair: ServerPair, careful: Exchange
 ) -> None:
     line = careful.line()
     line.arrives()
@@ -133,7 +133,7 @@ def test_words_that_no_replica_has_ride_in_the_address_until_one_has_them(
 
 
 def test_without_replicas_the_caller_is_put_through_to_a_human(
-    pair: Pair, careful: Exchange
+    pair: ServerPair, careful: Exchange
 ) -> None:
     line = careful.line()
     line.arrives()
@@ -145,7 +145,7 @@ def test_without_replicas_the_caller_is_put_through_to_a_human(
 
 
 def test_a_reply_that_no_replica_has_is_not_spoken_and_its_loss_is_heard_by_nobody(
-    pair: Pair, careful: Exchange
+    pair: ServerPair, careful: Exchange
 ) -> None:
     line = careful.line()
     line.arrives()
@@ -170,7 +170,7 @@ def test_a_reply_that_no_replica_has_is_not_spoken_and_its_loss_is_heard_by_nobo
 
 
 def test_the_end_of_a_call_that_no_replica_has_is_asked_for_again(
-    pair: Pair, careful: Exchange
+    pair: ServerPair, careful: Exchange
 ) -> None:
     line = careful.line()
     line.arrives()
@@ -185,7 +185,9 @@ def test_the_end_of_a_call_that_no_replica_has_is_asked_for_again(
     assert careful.parts.record().outcome == "hung_up"
 
 
-def test_nobody_is_asked_for_a_turn_that_cannot_be_known(pair: Pair, failing: Exchange) -> None:
+def test_nobody_is_asked_for_a_turn_that_cannot_be_known(
+    pair: ServerPair, failing: Exchange
+) -> None:
     line = failing.line()
     line.arrives()
     line.says(1, "we are stuck")
@@ -200,7 +202,7 @@ def test_nobody_is_asked_for_a_turn_that_cannot_be_known(pair: Pair, failing: Ex
 
 
 def test_a_relay_caller_whose_words_were_lost_is_not_even_asked_again(
-    pair: Pair, failing: Exchange
+    pair: ServerPair, failing: Exchange
 ) -> None:
     """The session that took them still has them."""
     failing.line(called=RELAY).arrives()
@@ -219,7 +221,9 @@ def test_a_relay_caller_whose_words_were_lost_is_not_even_asked_again(
     assert _lost(failing) == []
 
 
-def test_a_relay_call_whose_whole_record_was_lost_goes_on(pair: Pair, failing: Exchange) -> None:
+def test_a_relay_call_whose_whole_record_was_lost_goes_on(
+    pair: ServerPair, failing: Exchange
+) -> None:
     pair.cut_off_replica()
     failing.line(called=RELAY).arrives()
     with relay(failing) as socket:
@@ -247,7 +251,7 @@ def test_a_relay_call_whose_whole_record_was_lost_goes_on(pair: Pair, failing: E
 
 
 def test_a_reply_that_was_lost_after_a_socket_had_sent_it_is_not_sent_again(
-    pair: Pair, failing: Exchange
+    pair: ServerPair, failing: Exchange
 ) -> None:
     failing.line(called=RELAY).arrives()
     with relay(failing) as socket:
@@ -271,7 +275,9 @@ def test_a_reply_that_was_lost_after_a_socket_had_sent_it_is_not_sent_again(
             assert "First." not in said
 
 
-def test_a_relay_socket_sends_no_word_that_no_replica_has(pair: Pair, careful: Exchange) -> None:
+def test_a_relay_socket_sends_no_word_that_no_replica_has(
+    pair: ServerPair, careful: Exchange
+) -> None:
     careful.line(called=RELAY).arrives()
     with relay(careful) as socket:
         socket.setup()
@@ -291,7 +297,7 @@ def test_a_relay_socket_sends_no_word_that_no_replica_has(pair: Pair, careful: E
 
 
 def test_what_a_relay_caller_says_without_replicas_leaves_by_the_action_address(
-    pair: Pair, careful: Exchange
+    pair: ServerPair, careful: Exchange
 ) -> None:
     careful.line(called=RELAY).arrives()
     with relay(careful) as socket:

@@ -160,7 +160,7 @@ class Carrier:
         if isinstance(person, Behaviour):
             say_again = person.say_again
             language, fillers = person.language, person.fillers
-            own_faults = faults.caller_faults(person.number_of_turns)
+            own_faults = faults.of_caller(person.number_of_turns)
             person = Caller(person, own_faults, faults.dice("thinks"))
         identity = CallIdentity(self._switchboard.account_sid, sid, from_, to)
         listener = Listener(identity.new_report(language), fillers, tell, say_again)

@@ -63,78 +63,64 @@ class CallerFaults:
 class FaultDice:
     """Draws from one seed."""
 
-    def __init__(self, seed: int, network_faults: NetworkFaults) -> None:
-        self.network_faults = network_faults
+    def __init__(self, seed: int, plan: NetworkFaults) -> None:
+        self.plan = plan
         self._seed = seed
 
     def of(self, *what: object) -> random.Random:
         """The dice for one decision: the same for the same `what`."""
         return random.Random(f"{self._seed}/{'/'.join(map(str, what))}")
 
-    def fault(self, line: str, request: str, times: int, *, final: bool = False) -> RequestFault:
-        """What happens to this `line`'s `times`th `request` of a kind.
-
-        A `final` status is never lost: nothing would tell the application that the call is over.
-        """
-        plan = self.network_faults
-        if not (plan.repeat or plan.delay or plan.drop or plan.reorder):
-            return RequestFault()
-        dice = self.of("webhook", line, request, times)
-        # All are drawn, so that one kind of network_faults does not move the dice of another.
-        delayed, delay_s = dice.random(), dice.uniform(0.02, plan.longest_delay_s)
-        dropped, which = dice.random(), dice.choice(("request", "answer"))
-        repeated, overlapping, late_s = dice.random(), dice.random(), dice.uniform(0.05, 1.5)
-        lost: Literal["request", "answer"] = "request" if which == "request" else "answer"
-        return RequestFault(
-            delay_s=delay_s if delayed < plan.delay else 0.0,
-            lost=lost if dropped < plan.drop and not final else None,
-            repeat_after_s=(0.0 if overlapping < 0.5 else late_s)
-            if repeated < plan.repeat
-            else None,
-            overtaken=dice.random() < plan.reorder,
-        )
-
-    def caller_faults(self, line: str, turns: int) -> CallerFaults:
-        """What this caller does of their own."""
-        plan = self.network_faults
-        dice = self.of("caller", line)
-        leaves, turn, after_s = dice.random(), dice.randint(1, max(1, turns)), dice.uniform(0, 2)
-        impatient = dice.random() < plan.give_up
-        return CallerFaults(
-            hangs_up_in=(turn, after_s) if leaves < plan.hang_up else None,
-            interrupts=tuple(
-                (number, share)
-                for number in range(1, turns + 1)
-                for hit, share in [(dice.random(), dice.uniform(0.1, 0.9))]
-                if hit < plan.interrupt
-            ),
-            patience_s=GIVE_UP_S if impatient else None,
-        )
-
     def throttled(self, request: int) -> bool:
         """True when this REST request is refused as one too many."""
-        share = self.network_faults.throttle
+        share = self.plan.throttle
         return bool(share) and self.of("rest", request).random() < share
 
 
 class CallFaults:
-    """What happens to one line. `line` names it in the plan: the third caller, say."""
+    """What happens to one call. `line` names it in the plan: the third caller, say."""
 
     def __init__(self, fault_dice: FaultDice, line: str) -> None:
+        self._plan = fault_dice.plan
         self._fault_dice = fault_dice
         self._line = line
         self._sent: Counter[str] = Counter()
 
-    def next(self, path: str, status: str, *, final: bool = False) -> RequestFault:
-        """What happens to the next request for `path` while the line has this status."""
-        request = f"{path.partition('?')[0]} {status}"
-        self._sent[request] += 1
-        return self._fault_dice.fault(self._line, request, self._sent[request], final=final)
-
     def dice(self, *what: object) -> random.Random:
-        """Chance for anything else about this line."""
+        """Chance for anything else about this call."""
         return self._fault_dice.of(self._line, *what)
 
-    def caller_faults(self, turns: int) -> CallerFaults:
-        """What the caller on this line does of their own."""
-        return self._fault_dice.caller_faults(self._line, turns)
+    def next(self, path: str, status: str, *, final: bool = False) -> RequestFault:
+        """What happens to the next request for `path` while the call has this status.
+
+        A `final` status is never lost: nothing would tell the application that the call is over.
+        """
+        plan, request = self._plan, f"{path.partition('?')[0]} {status}"
+        self._sent[request] += 1
+        if not (plan.repeat or plan.delay or plan.drop or plan.reorder):
+            return RequestFault()
+        dice = self._fault_dice.of("webhook", self._line, request, self._sent[request])
+        # All are drawn, so that one kind of fault does not move the dice of another.
+        delayed, delay_s = dice.random(), dice.uniform(0.02, plan.longest_delay_s)
+        dropped, which = dice.random(), dice.choice(("request", "answer"))
+        repeated, overlapping, late_s = dice.random(), dice.random(), dice.uniform(0.05, 1.5)
+        lost: Literal["request", "answer"] = "request" if which == "request" else "answer"
+        repeat_after_s = 0.0 if overlapping < 0.5 else late_s
+        return RequestFault(
+            delay_s=delay_s if delayed < plan.delay else 0.0,
+            lost=lost if dropped < plan.drop and not final else None,
+            repeat_after_s=repeat_after_s if repeated < plan.repeat else None,
+            overtaken=dice.random() < plan.reorder,
+        )
+
+    def of_caller(self, turns: int) -> CallerFaults:
+        """What the caller does of their own."""
+        plan, dice = self._plan, self._fault_dice.of("caller", self._line)
+        leaves, turn, after_s = dice.random(), dice.randint(1, max(1, turns)), dice.uniform(0, 2)
+        impatient = dice.random() < plan.give_up
+        drawn = [(n, dice.random(), dice.uniform(0.1, 0.9)) for n in range(1, turns + 1)]
+        return CallerFaults(
+            hangs_up_in=(turn, after_s) if leaves < plan.hang_up else None,
+            interrupts=tuple((n, share) for n, hit, share in drawn if hit < plan.interrupt),
+            patience_s=GIVE_UP_S if impatient else None,
+        )

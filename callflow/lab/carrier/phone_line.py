@@ -229,11 +229,7 @@ class CallerLine:
             left_s = None if end is None else end - time.monotonic()
             if left_s is not None and left_s <= 0:
                 return False
-            try:
-                async with asyncio.timeout(left_s):
-                    await self._changed.wait()
-            except TimeoutError:
-                continue
+            await self._next_change(left_s)
         return True
 
     def attach(self, receiver: SpeechReceiver) -> None:
@@ -248,14 +244,13 @@ class CallerLine:
         self.change()
 
     def joined(self) -> None:
-        self.with_human = True
-        self.awaiting = False
+        """A person is on the line."""
+        self.with_human, self.awaiting = True, False
         self.change()
 
     def parted(self) -> None:
         """The person has left: what comes next is for the application to say."""
-        self.with_human = False
-        self.awaiting = True
+        self.with_human, self.awaiting = False, True
         self.change()
 
     def closed(self) -> None:
@@ -376,14 +371,14 @@ class CallerLine:
         if self.receiver is None and not self.over and not self.with_human:
             # They want to speak, and there is nobody: that is a silence too.
             self.listener.owe("session")
-        await self.until(lambda: self.over or self.with_human or self._hears(self.receiver))
-        return None if self.over or self.with_human else self.receiver
 
-    @staticmethod
-    def _hears(receiver: SpeechReceiver | None) -> bool:
-        return receiver is not None and (
-            receiver.ready or receiver.patient or receiver.interruptible_at is not None
-        )
+        def heard_or_over() -> bool:
+            one = self.receiver
+            hears = one and (one.ready or one.patient or one.interruptible_at is not None)
+            return self.over or self.with_human or bool(hears)
+
+        await self.until(heard_or_over)
+        return None if self.over or self.with_human else self.receiver
 
     async def _next_change(self, within_s: float | None) -> None:
         try:

@@ -90,7 +90,7 @@ def started(plan: Plan, watcher: RunWatcher) -> Iterator[ChaosRun]:
         clocks.mkdir()
         env = _env(plan, servers, line) | clock_env(clocks)
         with LocalStack(env, plan.logs or servers.scratch / "logs") as stack:
-            ways = {name: servers.calls_url_of(name) for name in plan.worker_names}
+            ways = {name: servers.url_of(name) for name in plan.worker_names}
             processes = Processes(stack, plan, line.ports, ways, clocks)
             for name in processes.names:
                 processes.start(name)
@@ -270,7 +270,7 @@ def stack_env(plan: Plan | DemoPlan, line: PhoneLine) -> dict[str, str]:
 
 def _env(plan: Plan, servers: Servers, line: PhoneLine) -> dict[str, str]:
     env = stack_env(plan, line) | {
-        "CALLFLOW_REDIS_URL": servers.calls_url,
+        "CALLFLOW_REDIS_URL": servers.url,
         "CALLFLOW_BROKER_URL": servers.broker_url,
         "CALLFLOW_RESPONDER": "counted",
         "CALLFLOW_STALE_AFTER_S": str(plan.stale_after_s),

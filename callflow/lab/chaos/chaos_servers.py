@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from callflow.errors import CallflowError
 from callflow.lab.chaos.network_proxy import HOST, Endpoint
@@ -36,6 +36,9 @@ _OPTIONS: Final = (
 )
 
 
+AnyPair = TypeVar("AnyPair", bound="ServerPair")
+
+
 class ServersFailed(CallflowError):
     """The servers of a run did not do what a strike needs; it says nothing about callflow."""
 
@@ -44,45 +47,29 @@ class ServersFailed(CallflowError):
 
 
 @dataclass
-class Servers:
-    """The servers that run, and the endpoints in front of them. See `running_servers`."""
+class ServerPair:
+    """A primary with a replica behind one endpoint, as a managed service gives them."""
 
     primary: EmbeddedServer
     replica: EmbeddedServer
-    broker: EmbeddedServer
-    calls_endpoint: Endpoint
-    broker_endpoint: Endpoint
-    ways: Mapping[str, Endpoint]
-    """For each worker the first piece of its way to the calls: what happens there, happens to it
-    alone. It leads to the endpoint that all have."""
-    _clients: dict[int, Client] = field(default_factory=dict)
+    endpoint: Endpoint
+    _clients: dict[int, Client] = field(default_factory=dict, kw_only=True)
 
     @property
-    def calls_url(self) -> str:
-        """Where the calls are, as clients know it."""
-        return _behind(self.calls_endpoint, self.primary)
+    def url(self) -> str:
+        """The one address that clients know."""
+        return self._url_by(self.endpoint)
 
-    @property
-    def scratch(self) -> Path:
-        """A directory that goes with the servers, however the run ends."""
-        return self.broker.data_dir
-
-    def calls_url_of(self, worker: str) -> str:
-        """The same, by a worker's own way."""
-        return _behind(self.ways[worker], self.primary)
-
-    @property
-    def broker_url(self) -> str:
-        """Where the messages are, as clients know it."""
-        return _behind(self.broker_endpoint, self.broker)
+    def _url_by(self, endpoint: Endpoint) -> str:
+        return f"redis://:{self.primary.password}@{HOST}:{endpoint.port}/0"
 
     @property
     def client(self) -> Client:
-        """The run's own way to the calls, past the endpoint."""
+        """A way of one's own to the primary, past the endpoint."""
         return self.client_of(self.primary)
 
     def client_of(self, server: EmbeddedServer) -> Client:
-        """The run's own way to any of them."""
+        """A way of one's own to any of them."""
         if server.port not in self._clients:
             self._clients[server.port] = connect(server.url)
         return self._clients[server.port]
@@ -120,7 +107,7 @@ class Servers:
 
     def lead_clients(self, *, keep_open: bool = False) -> None:
         """The endpoint leads to the primary. `keep_open`: what is connected stays where it is."""
-        self.calls_endpoint.point_at(self.primary.port, keep_open=keep_open)
+        self.endpoint.point_at(self.primary.port, keep_open=keep_open)
 
     def follow(self) -> None:
         """The server that is not the primary becomes its replica, though it be dead or alive."""
@@ -128,6 +115,48 @@ class Servers:
             self.replica.restart()
         with translated("replica"):
             self.client_of(self.replica).replicaof(HOST, self.primary.port)
+
+    def fail_over(self) -> None:
+        """The primary dies, and the replica is promoted with what it has."""
+        self.primary.kill()
+        self.promote()
+        self.lead_clients()
+
+    def _in_step(self) -> bool:
+        with translated("primary"):
+            ahead = self.client.info("replication")
+        with translated("replica"):
+            behind = self.client_of(self.replica).info("replication")
+        up = behind.get("master_link_status") == "up" and behind["role"] == "slave"
+        # Asked second, it may have more by now: writes go on, unless they are held.
+        return bool(up and behind["slave_repl_offset"] >= ahead["master_repl_offset"])
+
+
+@dataclass
+class Servers(ServerPair):
+    """The servers of a run: the calls on a pair, the broker on one of its own.
+
+    `ways`: for each worker the first piece of its way to the calls: what happens there, happens to
+    it alone. It leads to the endpoint that all have.
+    """
+
+    broker: EmbeddedServer
+    broker_endpoint: Endpoint
+    ways: Mapping[str, Endpoint]
+
+    @property
+    def scratch(self) -> Path:
+        """A directory that goes with the servers, however the run ends."""
+        return self.broker.data_dir
+
+    def url_of(self, worker: str) -> str:
+        """Where the calls are by a worker's own way."""
+        return self._url_by(self.ways[worker])
+
+    @property
+    def broker_url(self) -> str:
+        """Where the messages are, as clients know it."""
+        return f"redis://:{self.broker.password}@{HOST}:{self.broker_endpoint.port}/0"
 
     def fill_disk(self) -> None:
         """The primary's files can grow no more, as on a full disk. The replica's can."""
@@ -153,15 +182,6 @@ class Servers:
             for kind in ("normal", "pubsub"):
                 client.client_kill_filter(_type=kind, skipme=True)
 
-    def _in_step(self) -> bool:
-        with translated("primary"):
-            ahead = self.client.info("replication")
-        with translated("replica"):
-            behind = self.client_of(self.replica).info("replication")
-        up = behind.get("master_link_status") == "up" and behind["role"] == "slave"
-        # Asked second, it may have more by now: writes go on, unless they are held.
-        return bool(up and behind["slave_repl_offset"] >= ahead["master_repl_offset"])
-
 
 def freeze(server: EmbeddedServer) -> None:
     """Stop it where it stands; its connections stay open."""
@@ -175,32 +195,44 @@ def thaw(server: EmbeddedServer) -> None:
 
 
 @contextmanager
+def server_pair() -> Iterator[ServerPair]:
+    """A pair in step, until the block ends."""
+    with ExitStack() as stack:
+        yield _bring_in_step(stack, ServerPair(*_start_pair(stack, find_server_binary())))
+
+
+@contextmanager
 def running_servers(workers: Sequence[str] = ()) -> Iterator[Servers]:
     """Servers and endpoints, in step, until the block ends. `workers`: who gets an own way."""
     with ExitStack() as stack:
         broker = stack.enter_context(EmbeddedServer.start(options=_OPTIONS))
+        stack.callback(thaw, broker)
         binary = _that_survives_a_full_disk(broker.data_dir)
-        primary = stack.enter_context(EmbeddedServer.start(binary=binary, options=_OPTIONS))
-        replica = stack.enter_context(
-            EmbeddedServer.start(binary=binary, password=primary.password, options=_OPTIONS)
-        )
-        calls_endpoint = stack.enter_context(Endpoint.start(primary.port))
-        servers = Servers(
-            primary,
-            replica,
-            broker,
-            calls_endpoint,
-            stack.enter_context(Endpoint.start(broker.port)),
-            {name: stack.enter_context(Endpoint.start(calls_endpoint.port)) for name in workers},
-        )
-        stack.callback(servers.close)
-        # A frozen one does not obey its guardian when it is to end.
-        for server in (primary, replica, broker):
-            stack.callback(thaw, server)
-        # Told and not configured: once it is the primary it must still be one after a restart.
-        servers.follow()
-        servers.wait_until_in_step()
-        yield servers
+        primary, replica, endpoint = _start_pair(stack, binary)
+        broker_endpoint = stack.enter_context(Endpoint.start(broker.port))
+        ways = {name: stack.enter_context(Endpoint.start(endpoint.port)) for name in workers}
+        servers = Servers(primary, replica, endpoint, broker, broker_endpoint, ways)
+        yield _bring_in_step(stack, servers)
+
+
+def _start_pair(stack: ExitStack, binary: Path) -> tuple[EmbeddedServer, EmbeddedServer, Endpoint]:
+    primary = stack.enter_context(EmbeddedServer.start(binary=binary, options=_OPTIONS))
+    replica = stack.enter_context(
+        EmbeddedServer.start(binary=binary, password=primary.password, options=_OPTIONS)
+    )
+    endpoint = stack.enter_context(Endpoint.start(primary.port))
+    # A frozen one does not obey its guardian when it is to end.
+    stack.callback(thaw, primary)
+    stack.callback(thaw, replica)
+    return primary, replica, endpoint
+
+
+def _bring_in_step(stack: ExitStack, pair: AnyPair) -> AnyPair:
+    stack.callback(pair.close)
+    # Told and not configured: once it is the primary it must still be one after a restart.
+    pair.follow()
+    pair.wait_until_in_step()
+    return pair
 
 
 def _that_survives_a_full_disk(scratch: Path) -> Path:
@@ -210,10 +242,6 @@ def _that_survives_a_full_disk(scratch: Path) -> Path:
     script.write_text(f"#!/bin/sh\ntrap '' XFSZ\nexec '{find_server_binary()}' \"$@\"\n")
     script.chmod(0o700)
     return script
-
-
-def _behind(endpoint: Endpoint, server: EmbeddedServer) -> str:
-    return f"redis://:{server.password}@{HOST}:{endpoint.port}/0"
 
 
 def _wait(condition: Callable[[], bool], what: str, within_s: float = IN_STEP_S) -> None:

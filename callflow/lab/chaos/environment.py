@@ -14,7 +14,7 @@ import secrets
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
@@ -272,37 +272,26 @@ class ChaosEnvironment(Environment):
             return dice.choice(self.processes.workers)
         return node_of(record).partition("@")[0]
 
-    async def wait_for_worker(self, name: str) -> None:
-        """Return when every slot of a worker is there. One that does not come back has fallen."""
-
-        async def ready() -> bool:
-            return (await asyncio.to_thread(self.ready_slots))[node(name)] >= self.plan.slots
-
-        await self.wait_for(name, ready)
-
-    async def wait_for_web(self, name: str) -> None:
-        """Return when a web process takes connections. One that never does has fallen."""
-
-        async def answers() -> bool:
-            return name in await self.web.answering()
-
-        await self.wait_for(name, answers)
-
-    async def wait_for(self, name: str, ready: Callable[[], Awaitable[bool]]) -> None:
-        """Return when a process is `ready`. One that is not in time has fallen."""
+    async def wait_for(self, name: str) -> None:
+        """Return when a process is of use. One that is not in time has fallen."""
         deadline = time.monotonic() + BACK_WITHIN_S
-        while not await ready():
+        while not await self._is_of_use(name):
             if time.monotonic() > deadline:
                 self.processes.give_up(name, f"was of no use for {BACK_WITHIN_S:g} s")
                 return
             await asyncio.sleep(LOOK_AGAIN_S)
 
+    async def _is_of_use(self, name: str) -> bool:
+        if name in self.processes.ports:
+            return name in await self.web.answering()
+        if name == WATCHDOG:
+            return await self.watchdog_sweeps()
+        return (await asyncio.to_thread(self.ready_slots))[node(name)] >= self.plan.slots
+
     async def wait_for_all(self) -> None:
         """Return when all that callers need is there."""
-        await asyncio.gather(
-            *(self.wait_for_worker(name) for name in self.processes.workers),
-            *(self.wait_for_web(name) for name in self.processes.ports),
-        )
+        names = [*self.processes.workers, *self.processes.ports]
+        await asyncio.gather(*map(self.wait_for, names))
 
 
 def node(name: str) -> str:

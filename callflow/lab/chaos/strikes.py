@@ -127,7 +127,7 @@ async def kill_worker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> No
     name = await env.find_worker(dice)
     log.strike(node(name))
     await _replace(env, name, dice)
-    await env.wait_for_worker(name)
+    await env.wait_for(name)
 
 
 @_makes("worker-freeze")
@@ -139,7 +139,7 @@ async def freeze_worker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> 
     log.strike(node(name))
     await _for_a_while(length_s, env.processes[name].freeze, env.processes[name].thaw)
     log.over()
-    await env.wait_for_worker(name)
+    await env.wait_for(name)
 
 
 @_makes("worker-cut")
@@ -153,14 +153,14 @@ async def cut_off_worker(env: ChaosEnvironment, log: StrikeLog, dice: Random) ->
     way = env.servers.ways[name]
     await _for_a_while(length_s, way.mute, way.heal)
     log.over()
-    await env.wait_for_worker(name)
+    await env.wait_for(name)
 
 
 @_makes("worker-term")
 async def end_worker(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
     name = await env.find_worker(dice)
     await _end(env, log, name, node(name))
-    await env.wait_for_worker(name)
+    await env.wait_for(name)
 
 
 @_makes("child-kill")
@@ -170,7 +170,7 @@ async def kill_child(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> Non
         return
     log.strike(record.assigned_worker)
     kill_process_of(record)
-    await env.wait_for_worker(record.assigned_worker.partition("@")[0])
+    await env.wait_for(record.assigned_worker.partition("@")[0])
 
 
 @_makes("clock-step")
@@ -208,14 +208,14 @@ async def kill_web(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
     name = dice.choice(sorted(env.processes.ports))
     log.strike(name)
     await _replace(env, name, dice)
-    await env.wait_for_web(name)
+    await env.wait_for(name)
 
 
 @_makes("web-term")
 async def end_web(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
     name = dice.choice(sorted(env.processes.ports))
     await _end(env, log, name, name)
-    await env.wait_for_web(name)
+    await env.wait_for(name)
 
 
 @_makes("beat-kill")
@@ -230,7 +230,7 @@ async def kill_beats(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> Non
 async def kill_watchdog(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
     await _stay_away(env, log, (WATCHDOG,), dice)
     if all(env.processes[name].alive for name in env.plan.beat_names):
-        await env.wait_for(WATCHDOG, env.watchdog_sweeps)
+        await env.wait_for(WATCHDOG)
 
 
 async def _stay_away(
@@ -418,7 +418,7 @@ async def drop_replies(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> N
 async def reset_net(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
     log.strike(CALLS, BROKER)
     for _ in range(dice.randint(1, 4)):
-        await asyncio.to_thread(env.servers.calls_endpoint.reset)
+        await asyncio.to_thread(env.servers.endpoint.reset)
         await asyncio.to_thread(env.servers.broker_endpoint.reset)
         await asyncio.sleep(dice.uniform(0.05, 0.5))
 
@@ -472,7 +472,7 @@ def _either(env: ChaosEnvironment, dice: Random) -> tuple[str, Endpoint, Embedde
     servers = env.servers
     if dice.random() < AT_THE_BROKER:
         return BROKER, servers.broker_endpoint, servers.broker
-    return CALLS, servers.calls_endpoint, servers.primary
+    return CALLS, servers.endpoint, servers.primary
 
 
 @dataclass

@@ -1,24 +1,22 @@
-"""Mischief: what is repeated, late, lost and out of order on purpose; a seed repeats all of it."""
+"""Faults of networks and people: repeated, late, lost and out of order on purpose, by a seed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 
-import pytest
-
 from callflow.lab.carrier.call_report import CallReport
-from callflow.lab.carrier.network_faults import FaultDice, NetworkFaults, RequestFault
+from callflow.lab.carrier.network_faults import CallFaults, FaultDice, NetworkFaults, RequestFault
 from tests.phone.liftline import Asked, LiftLine, carrier_of, gather, person, response
 
 LINES = tuple(f"line {number}" for number in range(1, 9))
 
 
 async def spoiled(
-    mischief: NetworkFaults, seed: int = 7, line: LiftLine | None = None
+    faults: NetworkFaults, seed: int = 7, line: LiftLine | None = None
 ) -> tuple[CallReport, LiftLine]:
     line = line or LiftLine()
-    async with carrier_of(line, network_faults=mischief, seed=seed) as carrier:
+    async with carrier_of(line, network_faults=faults, seed=seed) as carrier:
         report = await carrier.call(person(*LINES))
         await carrier.settle()
     return report, line
@@ -108,25 +106,25 @@ def test_callers_interrupt_hang_up_and_lose_patience_by_chance() -> None:
         assert 1 <= sum(turn.interrupted for turn in report.turns) <= 7
 
     asyncio.run(story())
-    tempers = [
-        FaultDice(0, NetworkFaults(give_up=0.5, hang_up=0.5)).caller_faults(f"CA{number}", 4)
-        for number in range(40)
-    ]
-    assert 8 < sum(one.patience_s == 15 for one in tempers) < 32
-    leaving = [one.hangs_up_in for one in tempers if one.hangs_up_in is not None]
+    dice = FaultDice(0, NetworkFaults(give_up=0.5, hang_up=0.5))
+    callers = [CallFaults(dice, f"CA{number}").of_caller(4) for number in range(40)]
+    assert 8 < sum(one.patience_s == 15 for one in callers) < 32
+    leaving = [one.hangs_up_in for one in callers if one.hangs_up_in is not None]
     assert 8 < len(leaving) < 32
     assert all(1 <= turn <= 4 and 0 <= after_s <= 2 for turn, after_s in leaving)
 
 
-def test_without_mischief_nothing_happens() -> None:
-    assert FaultDice(1, NetworkFaults()).fault("CA1", "/voice/turn", 1) == RequestFault()
+def test_without_faults_nothing_happens() -> None:
+    faults = CallFaults(FaultDice(1, NetworkFaults()), "CA1")
+    assert faults.next("/voice/turn", "in-progress") == RequestFault()
 
 
-@pytest.mark.parametrize("kind", ["repeat", "delay", "drop", "reorder"])
-def test_one_kind_of_mischief_does_not_move_the_dice_of_another(kind: str) -> None:
+def test_one_kind_of_fault_does_not_move_the_dice_of_another() -> None:
     everything = NetworkFaults(repeat=0.5, delay=0.5, drop=0.5, reorder=0.5)
-    alone = NetworkFaults(**{kind: 0.5})
     part = {"repeat": "repeat_after_s", "delay": "delay_s", "drop": "lost", "reorder": "overtaken"}
-    for number in range(50):
-        fates = [FaultDice(5, one).fault("CA1", "/t", number) for one in (everything, alone)]
-        assert len({getattr(fate, part[kind]) for fate in fates}) == 1
+    for kind, name in part.items():
+        plans = (everything, NetworkFaults(**{kind: 0.5}))
+        both, alone = (CallFaults(FaultDice(5, plan), "CA1") for plan in plans)
+        for _ in range(50):
+            faults = (both.next("/t", "ringing"), alone.next("/t", "ringing"))
+            assert len({getattr(fault, name) for fault in faults}) == 1
