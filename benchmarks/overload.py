@@ -23,8 +23,8 @@ from callflow.celery import CALLS, use_broker
 from callflow.lab.carrier.call_report import CallReport, LoadResult
 from callflow.lab.carrier.carrier import Carrier, load
 from callflow.lab.carrier.simulated_people import Behaviour, HumanBehaviour
+from callflow.lab.chaos.audio_checks import HOLDING_PHRASES
 from callflow.lab.chaos.environment import PhoneLine, WebProcesses
-from callflow.lab.chaos.simulated_callers import DEMO_FILLERS
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.percentiles import Percentiles
 from callflow.lab.stack import LocalStack, StackProcess
@@ -179,7 +179,7 @@ def _person(number: int, turns: int) -> Behaviour:
         SAYS[SHARES[number % len(SHARES)]],
         turns=turns,
         think_s=(0.1, 0.3),
-        fillers=tuple(generic("en")[name] for name in DEMO_FILLERS),
+        fillers=tuple(generic("en")[name] for name in HOLDING_PHRASES),
         with_human_s=3.0,
     )
 

@@ -14,9 +14,8 @@ from callflow.lab.carrier.carrier import Carrier
 from callflow.lab.carrier.carrier_call import Call
 from callflow.lab.carrier.network_faults import NetworkFaults
 from callflow.lab.carrier.simulated_people import Behaviour, HumanBehaviour
-from callflow.lab.chaos.audio_checks import compare_with_record
+from callflow.lab.chaos.audio_checks import HOLDING_PHRASES, compare_with_record
 from callflow.lab.chaos.environment import PhoneLine, WebProcesses
-from callflow.lab.chaos.simulated_callers import DEMO_FILLERS
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.responder.phrases import generic
 from callflow.twilio.rest import wanted_settings
@@ -32,7 +31,7 @@ SPEED = 4.0
 
 GATHER_SPEED = 16.0
 
-PHRASES = tuple(generic("en")[name] for name in DEMO_FILLERS)
+PHRASES = tuple(generic("en")[name] for name in HOLDING_PHRASES)
 
 LINES = tuple(f"this is what i say for the {n}th time we are still stuck" for n in range(1, 21))
 

@@ -14,15 +14,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from callflow.call.record import CallRecord
 from callflow.lab.carrier.call_report import CallReport, HeardSound, SpokenTurn
+from callflow.lab.carrier.phone_line import split_sentences
 from callflow.lab.chaos.promises import FaultKind
 from callflow.responder.phrases import generic
 from callflow.responder.synthetic import PARTS, SENTENCE, Counted, code_of
 
 LANGUAGES: Final = ("en", "zh", "es")
+
+HOLDING_PHRASES: Final = (
+    *("hold_1", "hold_2", "getting_person", "still_here", "nobody_yet", "person_left", "say_again"),
+)
+"""What is said while a reply is awaited: no reply itself."""
 
 EARSHOT_S: Final = 0.1
 """Nobody knows better where in a sentence a line broke."""
@@ -259,7 +266,7 @@ class ReplyChecker:
         return sorted(found, key=lambda reply: reply.first.at_s)
 
     def _take_sentence(self, event: HeardEvent, said: Counted) -> None:
-        if said.code != SILENCE_CODE and not self._was_said(said.code, event):
+        if said.code not in (SILENCE_CODE, *self.codes[: event.after]):
             self._complain(FaultKind.MISPLACED, event, f"reply {said.turn} answers something else")
             return
         reply = self.heard.get(said.turn)
@@ -272,12 +279,9 @@ class ReplyChecker:
             self._complain(FaultKind.MISPLACED, event, f"reply {said.turn} answers two utterances")
             return
         elif self._newest is not reply:
-            late = "came after a later one"
-            self._complain(
-                FaultKind.REPEATED if reply.whole else FaultKind.OUT_OF_ORDER,
-                event,
-                f"part {said.part} of reply {said.turn} {late}",
-            )
+            kind = FaultKind.REPEATED if reply.whole else FaultKind.OUT_OF_ORDER
+            detail = f"part {said.part} of reply {said.turn} came after a later one"
+            self._complain(kind, event, detail)
             return
         self._continue(event, reply, said)
         self._check_memory(event, said)
@@ -319,16 +323,6 @@ class ReplyChecker:
             self.turns[after].interrupted or self.turns[after].repeated
         )
 
-    def missing(self, reply: HeardReply) -> list[tuple[HeardEvent, str]]:
-        """What of a reply was never heard although more of it was, and where it should have been.
-
-        Ends that were not heard are for whoever knows why the call went no further.
-        """
-        return [
-            (event, f"part {part} of reply {reply.turn} was not heard")
-            for part, event in reply.skipped.items()
-        ]
-
     def _take_beginning(self, event: HeardEvent) -> None:
         reply = self._newest
         if event.turn and (reply is None or reply.turn != event.turn):
@@ -344,7 +338,9 @@ class ReplyChecker:
             detail = f"part {event.part} of reply {event.turn} came after a later one"
             self._complain(FaultKind.OUT_OF_ORDER, event, detail)
             return
-        code = self._code_for(event)
+        # Its words broke off before they said what they answer: what is unanswered.
+        left = (code for code in self.codes[: event.after] if code not in self._answered_codes())
+        code = next(left, SILENCE_CODE)
         reply = HeardReply(event.turn, code, event, event, begun=event.letters, may_repeat=True)
         if event.part > 1:
             reply.skipped |= dict.fromkeys(range(1, event.part), event)
@@ -353,17 +349,8 @@ class ReplyChecker:
         self.heard[event.turn] = reply
         self._newest = reply
 
-    def _code_for(self, event: HeardEvent) -> str:
-        """What a reply is to whose words broke off before they said it: what is unanswered."""
-        answered = self._answered_codes()
-        said = self.codes[: event.after]
-        return next((code for code in said if code not in answered), SILENCE_CODE)
-
     def _answered_codes(self) -> set[str]:
         return {reply.code for reply in self.heard.values()}
-
-    def _was_said(self, code: str, event: HeardEvent) -> bool:
-        return code in self.codes[: event.after]
 
     def _check_order(self, event: HeardEvent, reply: HeardReply) -> None:
         said_at = self._said_at(reply.code, event.after)
@@ -402,15 +389,6 @@ class ReplyChecker:
         if (kind, event.turn) not in self._complained:
             self._complained.add((kind, event.turn))
             self.complaints.append(Complaint(kind, event.at_s, detail, event))
-
-
-_SENTENCE_END: Final = re.compile(r"[.!?。！？…]+[\"'”’»)]*\s*")
-
-_NO_REPLIES: Final = (
-    *("hold_1", "hold_2", "getting_person", "still_here", "nobody_yet", "person_left", "say_again"),
-    "go_on",
-)
-"""Phrases while a reply is awaited, and one that gives the floor back without being a reply."""
 
 
 class _Piece(NamedTuple):
@@ -466,7 +444,7 @@ def compare_with_record(
 def _pieces(report: CallReport) -> Iterator[_Piece]:
     """What was heard of replies, in order, without the holding phrases."""
     phrases = generic(report.language)
-    fillers = [_plain(phrases[name]) for name in _NO_REPLIES]
+    fillers = [_plain(phrases[name]) for name in (*HOLDING_PHRASES, "go_on")]
     for turn in report.turns:
         for heard in turn.heard:
             text = whole = _plain(heard.text)
@@ -500,7 +478,7 @@ def _find(
 
 def _sentence_start(text: str, before: float) -> int:
     """Where the sentence begins that was being said then."""
-    ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text))]
+    ends = [0, *accumulate(map(len, split_sentences(text)))]
     return max(end for end in ends if end < before or end == 0)
 
 

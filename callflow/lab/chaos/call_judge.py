@@ -272,7 +272,8 @@ class CallJudge:
 
         An end that a failover took counts as a loss; see `_count_loss`.
         """
-        for event, detail in self._replies.missing(reply):
+        for part, event in reply.skipped.items():
+            detail = f"part {part} of reply {reply.turn} was not heard"
             self._blame(FaultKind.LEFT_OUT, event.at_s, detail)
         last = reply.last
         if reply.whole or self._replies.spoke_over(last.after):

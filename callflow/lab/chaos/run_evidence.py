@@ -19,7 +19,6 @@ from callflow.call.history import JournalEntry
 from callflow.errors import CallflowError
 from callflow.lab.carrier.call_report import CallReport
 from callflow.lab.chaos.chaos_plan import unknown_kinds
-from callflow.responder.synthetic import code_of
 
 MOST: Final = 1e15
 """More than any number of a run: the largest ones are Unix times in ms."""
@@ -99,11 +98,6 @@ class CallEvidence:
     @property
     def call_sid(self) -> str:
         return self.report.call_sid
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """What each of the caller's turns is named by in a reply; see `code_of`."""
-        return tuple(code_of(turn.said) for turn in self.report.turns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from callflow.lab.carrier.call_report import CallReport
 from callflow.lab.carrier.carrier import Carrier
 from callflow.lab.carrier.carrier_call import Call
 from callflow.lab.carrier.simulated_people import Behaviour
+from callflow.lab.chaos.audio_checks import HOLDING_PHRASES
 from callflow.lab.chaos.chaos_plan import Plan
 from callflow.lab.chaos.run_evidence import CallEvidence
 from callflow.responder.phrases import generic
@@ -64,11 +65,6 @@ TURNS: Final = (2, 6)
 THINK_S: Final = (0.4, 2.0)
 ARRIVE_WITHIN_S: Final = 3.0
 """The first ones; afterwards one rings when another has ended."""
-
-DEMO_FILLERS: Final = (
-    *("hold_1", "hold_2", "getting_person", "still_here", "nobody_yet", "person_left", "say_again"),
-)
-"""The same for a caller of the demo."""
 
 DEMO_THINK_S: Final = (0.5, 4.0)
 """Between having been asked and speaking: below the five seconds after which a Gather hears
@@ -174,7 +170,7 @@ class DemoCaller:
         """The whole call, from the alarm button to hanging up."""
         await asyncio.sleep(self.arrives_s)
         script = self.script
-        behaviour = _behaviour(script.language, script.lines, DEMO_THINK_S, DEMO_FILLERS, turns)
+        behaviour = _behaviour(script.language, script.lines, DEMO_THINK_S, HOLDING_PHRASES, turns)
         self.report = await carrier.call(behaviour, to=self.called, call_sid=self.call_sid)
 
 
