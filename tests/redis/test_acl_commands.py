@@ -52,6 +52,7 @@ def callflow(server: EmbeddedServer, *arguments: str) -> subprocess.CompletedPro
     )
 
 
+@pytest.mark.stack
 def test_a_reader_can_run_the_doctor(guarded: EmbeddedServer) -> None:
     with connect(url_of(guarded, "callflow")) as client:
         vitals = ReportStore(Scripts(client))

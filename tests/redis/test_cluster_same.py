@@ -22,6 +22,9 @@ from tests.store import (
 )
 
 
+pytestmark = pytest.mark.stack
+
+
 @pytest.fixture
 def redis_url(shared_cluster: TestCluster) -> str:
     """Where the cluster answers."""
