@@ -21,7 +21,6 @@ from tests.store import (
     test_staff_actions,
 )
 
-
 pytestmark = pytest.mark.stack
 
 
