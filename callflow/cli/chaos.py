@@ -1,4 +1,4 @@
-"""`callflow chaos`: everything is struck at random, and callers tell what they noticed."""
+"""Runs `callflow chaos`: strikes everything at random, and judges by what callers noticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`callflow demo`: workers are killed in the middle of turns, and the calls go on."""
+"""Runs `callflow demo`: workers are killed in the middle of turns, and the calls go on."""
 
 from __future__ import annotations
 

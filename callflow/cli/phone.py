@@ -1,4 +1,4 @@
-"""`callflow phone`: call in as a carrier does, by hand, through a pipe, or by the hundred."""
+"""Runs `callflow phone`: calls in as a carrier does, by hand, by a pipe, or by the hundred."""
 
 from __future__ import annotations
 

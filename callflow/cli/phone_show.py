@@ -1,4 +1,4 @@
-"""What `callflow phone` shows of calls: a conversation for people, JSON lines for programs."""
+"""Shows calls of `callflow phone`: a conversation for people, JSON lines for programs."""
 
 from __future__ import annotations
 

@@ -7,12 +7,13 @@ validator says about its signature.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ParamSpec
 from urllib.parse import parse_qsl, urlencode
 
 import uvicorn
@@ -48,6 +49,19 @@ class Asked:
     def sid(self) -> str:
         """Which line it is about."""
         return self.fields["CallSid"]
+
+
+P = ParamSpec("P")
+
+
+def in_event_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test to its end."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run
 
 
 Handler = Callable[[Asked], Awaitable[str | Response]]

@@ -13,6 +13,7 @@ from tests.phone.liftline import (
     Asked,
     LiftLine,
     carrier_of,
+    in_event_loop,
     person,
     prompt,
     receive,
@@ -31,7 +32,8 @@ async def again(asked: Asked) -> str:
     return response(relay(language="en-GB"))
 
 
-def test_a_conversation_is_a_row_of_frames() -> None:
+@in_event_loop
+async def test_a_conversation_is_a_row_of_frames() -> None:
     frames: list[dict[str, object]] = []
 
     async def talk(websocket: WebSocket) -> None:
@@ -41,31 +43,29 @@ def test_a_conversation_is_a_row_of_frames() -> None:
             if frame["type"] == "dtmf" or (frame["type"] == "prompt" and frame["last"]):
                 await speak(websocket, "Stay ", "inside, ", "please.")
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("we are stuck", "0"))
-        assert line.socket_signatures == [True]
-        setup, half, whole = frames[:3]
-        assert setup["type"] == "setup"
-        assert (setup["callSid"], setup["accountSid"]) == (report.call_sid, ACCOUNT)
-        assert setup["customParameters"] == {"lift": "L1"}
-        assert half == {"type": "prompt", "voicePrompt": "we are", "lang": "en-GB", "last": False}
-        assert whole == {**half, "voicePrompt": "we are stuck", "last": True}
-        assert frames[3] == {"type": "dtmf", "digit": "0"}
-        assert [one.text for one in report.turns[0].heard] == ["Stay inside, please."]
-        assert all(turn.accepted for turn in report.turns)
-        assert report.turns[0].first_token_s is not None
-        assert report.turns[0].first_token_s < 1
-        assert (report.lost, report.failed, report.sessions) == ([], False, 1)
-        (ended,) = line.to("/voice/relay-ended")
-        assert ended.fields["SessionStatus"] == "completed"
-        assert ended.fields["CallStatus"] == "completed"
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("we are stuck", "0"))
+    assert line.socket_signatures == [True]
+    setup, half, whole = frames[:3]
+    assert setup["type"] == "setup"
+    assert (setup["callSid"], setup["accountSid"]) == (report.call_sid, ACCOUNT)
+    assert setup["customParameters"] == {"lift": "L1"}
+    assert half == {"type": "prompt", "voicePrompt": "we are", "lang": "en-GB", "last": False}
+    assert whole == {**half, "voicePrompt": "we are stuck", "last": True}
+    assert frames[3] == {"type": "dtmf", "digit": "0"}
+    assert [one.text for one in report.turns[0].heard] == ["Stay inside, please."]
+    assert all(turn.accepted for turn in report.turns)
+    assert report.turns[0].first_token_s is not None
+    assert report.turns[0].first_token_s < 1
+    assert (report.lost, report.failed, report.sessions) == ([], False, 1)
+    (ended,) = line.to("/voice/relay-ended")
+    assert ended.fields["SessionStatus"] == "completed"
+    assert ended.fields["CallStatus"] == "completed"
 
 
-def test_an_interruption_tells_exactly_what_was_spoken() -> None:
+@in_event_loop
+async def test_an_interruption_tells_exactly_what_was_spoken() -> None:
     interrupts: list[dict[str, object]] = []
     said = "Please stay inside and keep away from the doors until somebody comes."
 
@@ -79,26 +79,24 @@ def test_an_interruption_tells_exactly_what_was_spoken() -> None:
             elif frame["type"] == "prompt" and frame["last"]:
                 await speak(websocket, "All right.")
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound}, talk)
-        async with carrier_of(line, speed=8) as carrier:
-            report = await carrier.call(person("help", "wait", interrupts=((2, 0.5),)))
-        (interrupt,) = interrupts
-        heard = report.turns[0].heard[0]
-        assert heard.cut
-        assert heard.text == interrupt["utteranceUntilInterrupt"]
-        assert said.startswith(heard.text.rstrip())
-        assert 0.4 * len(said) < len(heard.text) < 0.75 * len(said)
-        lasted_ms = interrupt["durationUntilInterruptMs"]
-        assert isinstance(lasted_ms, int)
-        # At the pace of a telephone, however fast this test speaks.
-        assert abs(lasted_ms - len(heard.text) / 15 * 1000) < 150
-        assert report.turns[1].interrupted
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound}, talk)
+    async with carrier_of(line, speed=8) as carrier:
+        report = await carrier.call(person("help", "wait", interrupts=((2, 0.5),)))
+    (interrupt,) = interrupts
+    heard = report.turns[0].heard[0]
+    assert heard.cut
+    assert heard.text == interrupt["utteranceUntilInterrupt"]
+    assert said.startswith(heard.text.rstrip())
+    assert 0.4 * len(said) < len(heard.text) < 0.75 * len(said)
+    lasted_ms = interrupt["durationUntilInterruptMs"]
+    assert isinstance(lasted_ms, int)
+    # At the pace of a telephone, however fast this test speaks.
+    assert abs(lasted_ms - len(heard.text) / 15 * 1000) < 150
+    assert report.turns[1].interrupted
 
 
-def test_what_may_not_be_interrupted_is_heard_to_its_end() -> None:
+@in_event_loop
+async def test_what_may_not_be_interrupted_is_heard_to_its_end() -> None:
     async def talk(websocket: WebSocket) -> None:
         await prompt(websocket)
         frame = {"type": "text", "token": "Listen to me.", "last": True, "interruptible": False}
@@ -107,17 +105,15 @@ def test_what_may_not_be_interrupted_is_heard_to_its_end() -> None:
         await speak(websocket, "Good.")
         await receive(websocket)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("help", "wait", interrupts=((2, 0.3),)))
-        assert not report.turns[0].heard[0].cut
-        assert not report.turns[1].interrupted
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("help", "wait", interrupts=((2, 0.3),)))
+    assert not report.turns[0].heard[0].cut
+    assert not report.turns[1].interrupted
 
 
-def test_a_pause_in_the_middle_of_a_reply_is_a_silence_too() -> None:
+@in_event_loop
+async def test_a_pause_in_the_middle_of_a_reply_is_a_silence_too() -> None:
     async def talk(websocket: WebSocket) -> None:
         await prompt(websocket)
         await websocket.send_text(json.dumps({"type": "text", "token": "Stay", "last": False}))
@@ -125,18 +121,16 @@ def test_a_pause_in_the_middle_of_a_reply_is_a_silence_too() -> None:
         await speak(websocket, " inside.")
         await receive(websocket)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("help"))
-        (pause,) = [one for one in report.silences if one.cause == "mid_reply"]
-        assert 0.2 < pause.length_s < 0.8
-        assert [one.text for one in report.turns[0].heard] == ["Stay inside."]
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("help"))
+    (pause,) = [one for one in report.silences if one.cause == "mid_reply"]
+    assert 0.2 < pause.length_s < 0.8
+    assert [one.text for one in report.turns[0].heard] == ["Stay inside."]
 
 
-def test_a_holding_phrase_is_no_reply() -> None:
+@in_event_loop
+async def test_a_holding_phrase_is_no_reply() -> None:
     async def talk(websocket: WebSocket) -> None:
         for turn in (1, 2):
             await prompt(websocket)
@@ -147,23 +141,21 @@ def test_a_holding_phrase_is_no_reply() -> None:
             await speak(websocket, f"reply {turn}.")
         await receive(websocket)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("help", "us", fillers=["One moment."]))
-        heard = [(one.text, one.filler) for one in report.turns[0].heard]
-        assert heard == [
-            ("One moment.", True),
-            ("So: ", False),
-            ("One moment.", True),
-            ("reply 1.", False),
-        ]
-        assert report.turns[1].answered
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("help", "us", fillers=["One moment."]))
+    heard = [(one.text, one.filler) for one in report.turns[0].heard]
+    assert heard == [
+        ("One moment.", True),
+        ("So: ", False),
+        ("One moment.", True),
+        ("reply 1.", False),
+    ]
+    assert report.turns[1].answered
 
 
-def test_an_end_frame_leads_to_the_action_with_its_handoff() -> None:
+@in_event_loop
+async def test_an_end_frame_leads_to_the_action_with_its_handoff() -> None:
     async def talk(websocket: WebSocket) -> None:
         await prompt(websocket)
         await websocket.send_text(json.dumps({"type": "end", "handoffData": '{"reason": "human"}'}))
@@ -173,21 +165,19 @@ def test_an_end_frame_leads_to_the_action_with_its_handoff() -> None:
     async def ended(asked: Asked) -> str:
         return response(say("Goodbye."))
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound, "/voice/relay-ended": ended}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("a human please"))
-        (asked,) = line.to("/voice/relay-ended")
-        assert asked.fields["SessionStatus"] == "ended"
-        assert asked.fields["HandoffData"] == '{"reason": "human"}'
-        assert asked.fields["CallStatus"] == "in-progress"
-        assert report.turns[0].accepted
-        assert report.heard[-1].text == "Goodbye."
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound, "/voice/relay-ended": ended}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("a human please"))
+    (asked,) = line.to("/voice/relay-ended")
+    assert asked.fields["SessionStatus"] == "ended"
+    assert asked.fields["HandoffData"] == '{"reason": "human"}'
+    assert asked.fields["CallStatus"] == "in-progress"
+    assert report.turns[0].accepted
+    assert report.heard[-1].text == "Goodbye."
 
 
-def test_a_lost_socket_leads_to_the_action_and_the_call_goes_on() -> None:
+@in_event_loop
+async def test_a_lost_socket_leads_to_the_action_and_the_call_goes_on() -> None:
     sessions = 0
 
     async def talk(websocket: WebSocket) -> None:
@@ -205,22 +195,20 @@ def test_a_lost_socket_leads_to_the_action_and_the_call_goes_on() -> None:
         await speak(websocket, "Good.")
         await receive(websocket)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound, "/voice/relay-ended": again}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("help", "okay"))
-        failed = line.to("/voice/relay-ended")[0].fields
-        assert failed["SessionStatus"] == "failed"
-        assert failed["ErrorCode"] == "39001"
-        assert "".join(one.text for one in report.turns[0].heard).endswith("inside.")
-        assert report.turns[1].answered
-        assert report.sessions == 2
-        assert len(report.failures) == 1
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound, "/voice/relay-ended": again}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("help", "okay"))
+    failed = line.to("/voice/relay-ended")[0].fields
+    assert failed["SessionStatus"] == "failed"
+    assert failed["ErrorCode"] == "39001"
+    assert "".join(one.text for one in report.turns[0].heard).endswith("inside.")
+    assert report.turns[1].answered
+    assert report.sessions == 2
+    assert len(report.failures) == 1
 
 
-def test_a_socket_that_cannot_be_opened_leads_to_the_action() -> None:
+@in_event_loop
+async def test_a_socket_that_cannot_be_opened_leads_to_the_action() -> None:
     async def talk(websocket: WebSocket) -> None:
         raise AssertionError("nobody gets here")
 
@@ -230,17 +218,15 @@ def test_a_socket_that_cannot_be_opened_leads_to_the_action() -> None:
     async def elsewhere(asked: Asked) -> str:
         return response(relay().replace('org/voice/relay"', 'org/voice/nothing"'))
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": elsewhere, "/voice/relay-ended": ended}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("help"))
-        assert line.to("/voice/relay-ended")[0].fields["SessionStatus"] == "failed"
-        assert report.heard[-1].text == "Without a socket."
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": elsewhere, "/voice/relay-ended": ended}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("help"))
+    assert line.to("/voice/relay-ended")[0].fields["SessionStatus"] == "failed"
+    assert report.heard[-1].text == "Without a socket."
 
 
-def test_ten_malformed_frames_in_a_row_close_the_socket() -> None:
+@in_event_loop
+async def test_ten_malformed_frames_in_a_row_close_the_socket() -> None:
     seen: list[dict[str, object]] = []
     closed: list[int] = []
 
@@ -254,39 +240,35 @@ def test_ten_malformed_frames_in_a_row_close_the_socket() -> None:
         except WebSocketDisconnect as gone:
             closed.append(gone.code)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("help", think_s=(1.0, 1.0)))
-        assert [one["type"] for one in seen] == ["error"] * 10
-        assert seen[0]["description"] == 'Invalid message received: {"type": "foo"}'
-        assert closed == [1007]
-        assert line.to("/voice/relay-ended")[0].fields["SessionStatus"] == "failed"
-        assert report.ended_by == "application"
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("help", think_s=(1.0, 1.0)))
+    assert [one["type"] for one in seen] == ["error"] * 10
+    assert seen[0]["description"] == 'Invalid message received: {"type": "foo"}'
+    assert closed == [1007]
+    assert line.to("/voice/relay-ended")[0].fields["SessionStatus"] == "failed"
+    assert report.ended_by == "application"
 
 
-def test_words_that_nobody_reacts_to_are_said_again() -> None:
+@in_event_loop
+async def test_words_that_nobody_reacts_to_are_said_again() -> None:
     async def talk(websocket: WebSocket) -> None:
         await prompt(websocket)
         await prompt(websocket)
         await speak(websocket, "Sorry, now I hear you.")
         await receive(websocket)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("help", repeats_after_s=0.3))
-        first, second = report.turns
-        assert (first.said, second.said) == ("help", "help")
-        assert (first.answered, second.repeated, second.answered) == (False, True, True)
-        assert [turn.number for turn in report.lost] == [1]
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("help", repeats_after_s=0.3))
+    first, second = report.turns
+    assert (first.said, second.said) == ("help", "help")
+    assert (first.answered, second.repeated, second.answered) == (False, True, True)
+    assert [turn.number for turn in report.lost] == [1]
 
 
-def test_who_is_asked_for_what_they_said_says_it_again_at_once() -> None:
+@in_event_loop
+async def test_who_is_asked_for_what_they_said_says_it_again_at_once() -> None:
     """Although the phrase is no answer, and they go on waiting after other phrases."""
     once_more = "Could you say that once more, please?"
 
@@ -297,36 +279,32 @@ def test_who_is_asked_for_what_they_said_says_it_again_at_once() -> None:
         await speak(websocket, "Now I have it.")
         await receive(websocket)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound}, talk)
-        async with carrier_of(line) as carrier:
-            asked = person("help", fillers=(once_more,), say_again=(once_more,))
-            report = await carrier.call(asked)
-        first, second = report.turns
-        assert (first.said, second.said, second.repeated) == ("help", "help", True)
-        assert (first.answered, second.answered) == (False, True)
-        assert not [one for one in report.silences if one.cause == "next"]
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound}, talk)
+    async with carrier_of(line) as carrier:
+        asked = person("help", fillers=(once_more,), say_again=(once_more,))
+        report = await carrier.call(asked)
+    first, second = report.turns
+    assert (first.said, second.said, second.repeated) == ("help", "help", True)
+    assert (first.answered, second.answered) == (False, True)
+    assert not [one for one in report.silences if one.cause == "next"]
 
 
-def test_a_caller_whom_nobody_greets_speaks_first() -> None:
+@in_event_loop
+async def test_a_caller_whom_nobody_greets_speaks_first() -> None:
     async def talk(websocket: WebSocket) -> None:
         await prompt(websocket)
         await speak(websocket, "Hello.")
         await receive(websocket)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": again}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("hello?", repeats_after_s=0.2))
-        assert report.turns[0].answered
-        assert report.silences[0].cause == "greeting"
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": again}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("hello?", repeats_after_s=0.2))
+    assert report.turns[0].answered
+    assert report.silences[0].cause == "greeting"
 
 
-def test_who_has_asked_nothing_does_not_wait_after_a_holding_phrase() -> None:
+@in_event_loop
+async def test_who_has_asked_nothing_does_not_wait_after_a_holding_phrase() -> None:
     async def greeted(asked: Asked) -> str:
         return response(relay(welcomeGreeting="One moment."))
 
@@ -335,27 +313,22 @@ def test_who_has_asked_nothing_does_not_wait_after_a_holding_phrase() -> None:
         await speak(websocket, "Hello.")
         await receive(websocket)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": greeted}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("hello", fillers=("One moment.",)))
-        assert report.turns[0].answered
-        assert report.longest_silence_s < 0.5
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": greeted}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("hello", fillers=("One moment.",)))
+    assert report.turns[0].answered
+    assert report.longest_silence_s < 0.5
 
 
-def test_digits_that_the_application_sends_are_kept() -> None:
+@in_event_loop
+async def test_digits_that_the_application_sends_are_kept() -> None:
     async def talk(websocket: WebSocket) -> None:
         await websocket.send_text(json.dumps({"type": "sendDigits", "digits": "1"}))
         await prompt(websocket)
         await speak(websocket, "Good.")
         await receive(websocket)
 
-    async def story() -> None:
-        line = LiftLine({"/voice/inbound": inbound}, talk)
-        async with carrier_of(line) as carrier:
-            report = await carrier.call(person("help"))
-        assert report.digits_sent == ["1"]
-
-    asyncio.run(story())
+    line = LiftLine({"/voice/inbound": inbound}, talk)
+    async with carrier_of(line) as carrier:
+        report = await carrier.call(person("help"))
+    assert report.digits_sent == ["1"]

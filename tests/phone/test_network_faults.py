@@ -7,7 +7,15 @@ from collections import Counter
 
 from callflow.lab.carrier.call_report import CallReport
 from callflow.lab.carrier.network_faults import CallFaults, FaultDice, NetworkFaults, RequestFault
-from tests.phone.liftline import Asked, LiftLine, carrier_of, gather, person, response
+from tests.phone.liftline import (
+    Asked,
+    LiftLine,
+    carrier_of,
+    gather,
+    in_event_loop,
+    person,
+    response,
+)
 
 LINES = tuple(f"line {number}" for number in range(1, 9))
 
@@ -22,64 +30,57 @@ async def spoiled(
     return report, line
 
 
-def test_repeats_arrive_and_their_answers_count_for_nothing() -> None:
-    async def story() -> None:
-        report, line = await spoiled(NetworkFaults(repeat=0.6))
-        times = Counter(asked.query["n"] for asked in line.to("/voice/turn"))
-        assert set(times) == {str(number) for number in range(1, 9)}
-        assert 3 <= sum(times.values()) - 8 <= 8
-        assert max(times.values()) == 2
-        assert [turn.said for turn in report.turns] == list(LINES)
-        assert all(len(turn.heard) == 1 for turn in report.turns)
-        repeated = [one for one in line.to("/voice/turn") if one.query["n"] == _doubled(times)]
-        assert repeated[0].fields == repeated[1].fields
-        assert all(asked.signed for asked in line.asked)
-
-    asyncio.run(story())
+@in_event_loop
+async def test_repeats_arrive_and_their_answers_count_for_nothing() -> None:
+    report, line = await spoiled(NetworkFaults(repeat=0.6))
+    times = Counter(asked.query["n"] for asked in line.to("/voice/turn"))
+    assert set(times) == {str(number) for number in range(1, 9)}
+    assert 3 <= sum(times.values()) - 8 <= 8
+    assert max(times.values()) == 2
+    assert [turn.said for turn in report.turns] == list(LINES)
+    assert all(len(turn.heard) == 1 for turn in report.turns)
+    repeated = [one for one in line.to("/voice/turn") if one.query["n"] == _doubled(times)]
+    assert repeated[0].fields == repeated[1].fields
+    assert all(asked.signed for asked in line.asked)
 
 
 def _doubled(times: Counter[str]) -> str:
     return next(name for name, count in times.items() if count == 2)
 
 
-def test_what_is_lost_is_tried_again_and_not_put_down_to_the_application() -> None:
-    async def story() -> None:
-        report, line = await spoiled(NetworkFaults(drop=0.5))
-        assert report.retries >= 2
-        assert not report.failed
-        assert all(turn.answered for turn in report.turns)
-        # Lost requests take the time to connect, which is 0.2 s here, before they are tried again.
-        worst = max(report.silences, key=lambda one: one.length_s)
-        assert worst.length_s >= 0.2
-        assert worst.own_s < worst.length_s - 0.15
-        numbers = Counter(asked.query["n"] for asked in line.to("/voice/turn"))
-        assert set(numbers.values()) <= {1, 2}
-
-    asyncio.run(story())
+@in_event_loop
+async def test_what_is_lost_is_tried_again_and_not_put_down_to_the_application() -> None:
+    report, line = await spoiled(NetworkFaults(drop=0.5))
+    assert report.retries >= 2
+    assert not report.failed
+    assert all(turn.answered for turn in report.turns)
+    # Lost requests take the time to connect, which is 0.2 s here, before they are tried again.
+    worst = max(report.silences, key=lambda one: one.length_s)
+    assert worst.length_s >= 0.2
+    assert worst.own_s < worst.length_s - 0.15
+    numbers = Counter(asked.query["n"] for asked in line.to("/voice/turn"))
+    assert set(numbers.values()) <= {1, 2}
 
 
-def test_delays_are_the_carriers_own() -> None:
-    async def story() -> None:
-        report, _ = await spoiled(NetworkFaults(delay=1, longest_delay_s=0.1))
-        assert len(report.silences) >= 8
-        for silence in report.silences:
-            assert 0.02 <= silence.mischief_s <= 0.1
-            assert silence.own_s < silence.length_s
-
-    asyncio.run(story())
+@in_event_loop
+async def test_delays_are_the_carriers_own() -> None:
+    report, _ = await spoiled(NetworkFaults(delay=1, longest_delay_s=0.1))
+    assert len(report.silences) >= 8
+    for silence in report.silences:
+        assert 0.02 <= silence.mischief_s <= 0.1
+        assert silence.own_s < silence.length_s
 
 
-def test_a_status_callback_is_overtaken_but_the_last_one_is_never_lost() -> None:
-    async def story() -> None:
-        _, line = await spoiled(NetworkFaults(reorder=1, drop=0.3), seed=3)
-        statuses = [asked.fields for asked in line.to("/voice/status")]
-        assert [int(fields["SequenceNumber"]) for fields in statuses] != [0, 1, 2]
-        assert "completed" in {fields["CallStatus"] for fields in statuses}
-
-    asyncio.run(story())
+@in_event_loop
+async def test_a_status_callback_is_overtaken_but_the_last_one_is_never_lost() -> None:
+    _, line = await spoiled(NetworkFaults(reorder=1, drop=0.3), seed=3)
+    statuses = [asked.fields for asked in line.to("/voice/status")]
+    assert [int(fields["SequenceNumber"]) for fields in statuses] != [0, 1, 2]
+    assert "completed" in {fields["CallStatus"] for fields in statuses}
 
 
-def test_the_same_seed_does_the_same() -> None:
+@in_event_loop
+async def test_the_same_seed_does_the_same() -> None:
     everything = NetworkFaults(repeat=0.4, delay=0.4, drop=0.4, interrupt=0.4, longest_delay_s=0.05)
 
     async def shape(seed: int) -> list[tuple[str, str, int]]:
@@ -87,12 +88,9 @@ def test_the_same_seed_does_the_same() -> None:
         times = Counter((asked.path, asked.query.get("n", "")) for asked in line.asked)
         return sorted((path, turn, count) for (path, turn), count in times.items())
 
-    async def story() -> None:
-        first, again, other = await asyncio.gather(shape(1), shape(1), shape(2))
-        assert first == again
-        assert first != other
-
-    asyncio.run(story())
+    first, again, other = await asyncio.gather(shape(1), shape(1), shape(2))
+    assert first == again
+    assert first != other
 
 
 def test_callers_interrupt_hang_up_and_lose_patience_by_chance() -> None:

@@ -1,1 +1,1 @@
-"""The carrier, simulated: from the wire it behaves as Twilio does; it knows nothing of us."""
+"""Simulates the carrier: on the wire it behaves as Twilio does, and it knows nothing of us."""

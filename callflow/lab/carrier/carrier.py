@@ -1,4 +1,4 @@
-"""A carrier with one account and one number plan: people call in, and the application calls out.
+"""Simulates a carrier with one account: people call in, and the application calls out.
 
 Everything that happens on the wire is Twilio's: signed webhooks, TwiML, relay sockets, REST. The
 carrier looks into nothing of the application, and keeps what each call was like from outside.

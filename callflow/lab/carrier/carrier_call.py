@@ -1,4 +1,4 @@
-"""A call at the carrier: it fetches documents, carries them out verb by verb, and ends.
+"""Runs a call at the carrier: fetches documents, carries them out verb by verb, and ends.
 
 A REST request or a person who hangs up is an order: it stops whatever is being carried out, whose
 action is then not asked. A request that is under way is not stopped: the application has it.

@@ -1,4 +1,4 @@
-"""The telephone in a person's hand: what they hear, and how they speak, press keys and hang up.
+"""Gives a person their end of a call: to hear, to speak, to press keys and to hang up.
 
 `Listener` keeps the account of silence: words and tones close one, their end opens one, and
 `relieve` says that nobody is expected to speak. What takes in speech at the other end (a Gather, a

@@ -1,4 +1,4 @@
-"""The people on a line: scripted callers, the humans who are rung, and somebody at a keyboard."""
+"""Simulates the people on a line: scripted callers, humans who are rung, a person who types."""
 
 from __future__ import annotations
 

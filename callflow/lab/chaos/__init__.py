@@ -1,1 +1,1 @@
-"""The proof: a whole stack under random strikes, judged by what its callers heard."""
+"""Proves the promises: a whole stack under strikes, judged by what its callers heard."""

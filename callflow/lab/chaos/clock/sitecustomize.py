@@ -1,4 +1,4 @@
-"""Python reads this when it starts with this directory on its path: the wall clock can then be set.
+"""Lets the wall clock be set in a Python process that starts with this directory on its path.
 
 A process whose group has a file in the directory `CHAOS_CLOCKS` is ahead by the seconds that stand
 in it (behind, if negative). Set are `time.time` and `time.time_ns`, of all that run in the process;
