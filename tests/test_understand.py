@@ -34,25 +34,25 @@ def heard(utterance: str, language: str, current: str | None) -> str | None:
     return triaged(utterance, language, current).scenario
 
 
-@pytest.mark.parametrize(
-    ("utterance", "language", "scenario"),
-    [
-        ("um the lift has stopped and we can't get out", "en", "entrapment_standard"),
-        ("I can see SMOKE under the door!!", "en", "fire_smoke"),
-        ("grandpa has collapsed and he isn't breathing", "en", "medical"),
-        ("the lights went out it is pitch black", "en", "power_failure"),
-        ("water is coming in and my feet are wet", "en", "water_flood"),
-        ("oops pressed it by mistake", "en", "accidental_press"),
-        ("电梯里冒烟了", "zh-CN", "fire_smoke"),
-        ("停电了什么都看不见", "zh", "power_failure"),
-        ("我们被困在电梯里", "zh", "entrapment_standard"),
-        ("hay mucho humo", "es-MX", "fire_smoke"),
-        ("nos hemos quedado encerrados", "es", "entrapment_standard"),
-        ("se ha desmayado mi madre", "es", "medical"),
-    ],
-)
-def test_an_opening_names_the_scenario(utterance: str, language: str, scenario: str) -> None:
-    assert heard(utterance, language, None) == scenario
+OPENINGS = [
+    ("um the lift has stopped and we can't get out", "en", "entrapment_standard"),
+    ("I can see SMOKE under the door!!", "en", "fire_smoke"),
+    ("grandpa has collapsed and he isn't breathing", "en", "medical"),
+    ("the lights went out it is pitch black", "en", "power_failure"),
+    ("water is coming in and my feet are wet", "en", "water_flood"),
+    ("oops pressed it by mistake", "en", "accidental_press"),
+    ("电梯里冒烟了", "zh-CN", "fire_smoke"),
+    ("停电了什么都看不见", "zh", "power_failure"),
+    ("我们被困在电梯里", "zh", "entrapment_standard"),
+    ("hay mucho humo", "es-MX", "fire_smoke"),
+    ("nos hemos quedado encerrados", "es", "entrapment_standard"),
+    ("se ha desmayado mi madre", "es", "medical"),
+]
+
+
+def test_an_opening_names_the_scenario() -> None:
+    found = [(said, language, heard(said, language, None)) for said, language, _ in OPENINGS]
+    assert found == OPENINGS
 
 
 def test_nothing_known_is_answered_as_a_trapped_person_is() -> None:
@@ -61,10 +61,10 @@ def test_nothing_known_is_answered_as_a_trapped_person_is() -> None:
     assert procedures(found) == ("entrapment_standard",)
 
 
-@pytest.mark.parametrize("utterance", ["", "   ", "...", "\U0001f642", "\x00"])
-def test_silence_is_an_open_line_only_while_nothing_is_known(utterance: str) -> None:
-    assert heard(utterance, "en", None) == "silent_open_line"
-    assert heard(utterance, "en", "power_failure") == "power_failure"
+def test_silence_is_an_open_line_only_while_nothing_is_known() -> None:
+    for utterance in ("", "   ", "...", "\U0001f642", "\x00"):
+        assert heard(utterance, "en", None) == "silent_open_line"
+        assert heard(utterance, "en", "power_failure") == "power_failure"
 
 
 def test_a_voice_ends_the_silence() -> None:
@@ -73,61 +73,56 @@ def test_a_voice_ends_the_silence() -> None:
     assert procedures(found)[0] == "entrapment_standard"
 
 
-@pytest.mark.parametrize("answer", ["the third one", "yes", "two of us", "三个人", "somos dos"])
-@pytest.mark.parametrize("current", ["power_failure", "fire_smoke", "accidental_press"])
-def test_a_plain_answer_changes_nothing(answer: str, current: str) -> None:
-    assert heard(answer, "en", current) == current
+def test_a_plain_answer_changes_nothing() -> None:
+    for answer in ("the third one", "yes", "two of us", "三个人", "somos dos"):
+        for current in ("power_failure", "fire_smoke", "accidental_press"):
+            assert heard(answer, "en", current) == current, answer
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "no smoke no fire nothing",
-        "no there isn't any smoke or fire or water",
-        "nobody is bleeding",
-        "no hay humo ni fuego",
-        "没有烟 也没有火",
-        "没有人受伤",
-    ],
-)
-def test_the_denial_of_a_danger_is_no_danger(answer: str) -> None:
+DENIALS = [
+    "no smoke no fire nothing",
+    "no there isn't any smoke or fire or water",
+    "nobody is bleeding",
+    "no hay humo ni fuego",
+    "没有烟 也没有火",
+    "没有人受伤",
+]
+
+
+def test_the_denial_of_a_danger_is_no_danger() -> None:
     current = "entrapment_standard"
-    assert heard(answer, "en", current) == current
+    assert [said for said in DENIALS if heard(said, "en", current) != current] == []
 
 
-@pytest.mark.parametrize(
-    ("utterance", "raised"),
-    [
-        ("no there is smoke now", "fire_smoke"),
-        ("No, hay humo", "fire_smoke"),
-        ("we can't stop the bleeding", "medical"),
-        ("no my wife is on the floor and she is bleeding", "medical"),
-        ("nobody is hurt and smoke is coming in", "fire_smoke"),
-        ("no hay heridos y hay humo", "fire_smoke"),
-        ("刚才没有烟现在有烟了", "fire_smoke"),
-        ("还有烟", "fire_smoke"),
-    ],
-)
-def test_a_cue_of_danger_raises_the_call(utterance: str, raised: str) -> None:
-    assert heard(utterance, "en", "entrapment_standard") == raised
+RAISED = [
+    ("no there is smoke now", "fire_smoke"),
+    ("No, hay humo", "fire_smoke"),
+    ("we can't stop the bleeding", "medical"),
+    ("no my wife is on the floor and she is bleeding", "medical"),
+    ("nobody is hurt and smoke is coming in", "fire_smoke"),
+    ("no hay heridos y hay humo", "fire_smoke"),
+    ("刚才没有烟现在有烟了", "fire_smoke"),
+    ("还有烟", "fire_smoke"),
+]
+
+
+def test_a_cue_of_danger_raises_the_call() -> None:
+    assert [(said, heard(said, "en", "entrapment_standard")) for said, _ in RAISED] == RAISED
+
+
+DANGERS = [
+    ("i am stuck and my baby is not breathing", "medical"),
+    ("my grandmother in the wheelchair has collapsed and we are stuck", "medical"),
+    ("我和宝宝被困在电梯里他没有呼吸了", "medical"),
+    ("我们被困在电梯里停电了还有烟", "fire_smoke"),
+    ("estoy encerrada en el ascensor con mi bebé y no respira", "medical"),
+    ("estamos encerrados se ha ido la luz y huele a quemado", "fire_smoke"),
+]
 
 
 @pytest.mark.parametrize("current", [None, "entrapment_standard", "vulnerable_person"])
-@pytest.mark.parametrize(
-    ("utterance", "danger"),
-    [
-        ("i am stuck and my baby is not breathing", "medical"),
-        ("my grandmother in the wheelchair has collapsed and we are stuck", "medical"),
-        ("我和宝宝被困在电梯里他没有呼吸了", "medical"),
-        ("我们被困在电梯里停电了还有烟", "fire_smoke"),
-        ("estoy encerrada en el ascensor con mi bebé y no respira", "medical"),
-        ("estamos encerrados se ha ido la luz y huele a quemado", "fire_smoke"),
-    ],
-)
-def test_a_danger_to_life_wins_over_all_that_is_said_around_it(
-    utterance: str, danger: str, current: str | None
-) -> None:
-    assert heard(utterance, "en", current) == danger
+def test_a_danger_to_life_wins_over_all_that_is_said_around_it(current: str | None) -> None:
+    assert [(said, heard(said, "en", current)) for said, _ in DANGERS] == DANGERS
 
 
 @pytest.mark.parametrize(

@@ -79,17 +79,22 @@ def forbidden() -> Iterator[tuple[str, str]]:
             yield language, name
 
 
-@pytest.mark.parametrize(("language", "name"), list(forbidden()))
-def test_a_forbidden_sentence_is_caught(language: str, name: str) -> None:
-    table = list(map(case, cases(language)["forbidden"][name]))
-    assert table
-    assert [say for say, facts in table if rule(say, language, facts) is None] == []
+def test_a_forbidden_sentence_is_caught() -> None:
+    spoken = []
+    for language, name in forbidden():
+        table = list(map(case, cases(language)["forbidden"][name]))
+        assert table, (language, name)
+        spoken += [(name, say) for say, facts in table if rule(say, language, facts) is None]
+    assert spoken == []
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_harmless_sentence_passes(language: str) -> None:
-    table = list(map(case, cases(language)["harmless"]))
-    caught = {say: found for say, facts in table if (found := rule(say, language, facts))}
+def test_a_harmless_sentence_passes() -> None:
+    caught = {
+        say: found
+        for language in LANGUAGES
+        for say, facts in map(case, cases(language)["harmless"])
+        if (found := rule(say, language, facts))
+    }
     assert caught == {}
 
 
