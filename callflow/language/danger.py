@@ -9,6 +9,7 @@ yesterday, and nothing that holds for a part of the people only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from callflow.call.facts import DANGERS
@@ -35,7 +36,7 @@ def dangers(text: str, language: str) -> frozenset[str]:
     return frozenset(match.section for match in _reported(hear(text)))
 
 
-def spoken_of(heard: Heard) -> list[Match]:
+def spoken_of(heard: Heard) -> Sequence[Match]:
     """Return every mention of a danger, denied or not."""
     return _mentioned(heard)[1]
 
@@ -70,11 +71,11 @@ def without_denied(text: str) -> str:
     return "" if SMALL_WORDS.issuperset(left) else join_han(" ".join(left))
 
 
-def _reported(heard: Heard) -> list[Match]:
+def _reported(heard: Heard) -> Sequence[Match]:
     return affirmed(*_mentioned(heard))
 
 
-def _mentioned(heard: Heard) -> tuple[Heard, list[Match]]:
+def _mentioned(heard: Heard) -> tuple[Heard, Sequence[Match]]:
     """The mentions, and the words without those that were taken away."""
     lexicon = shipped(*_FILES)
     found = lexicon.find(heard)
@@ -92,7 +93,7 @@ def _mentioned(heard: Heard) -> tuple[Heard, list[Match]]:
     return heard, mentioned
 
 
-def _without(heard: Heard, masks: list[Match]) -> Heard:
+def _without(heard: Heard, masks: Sequence[Match]) -> Heard:
     tokens = list(heard.tokens)
     for mask in masks:
         tokens[mask.start : mask.end] = [_GONE] * (mask.end - mask.start)

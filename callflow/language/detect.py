@@ -7,6 +7,7 @@ spell names and quote signs, and "no" is a word of two languages. Only a cry doe
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from callflow.call.language_tag import primary_language
@@ -82,7 +83,7 @@ def _named(text: str) -> tuple[list[str], list[str]]:
     return asked, refused
 
 
-def _is_asked(heard: Heard, name: Match, names: list[Match], matches: list[Match]) -> bool:
+def _is_asked(heard: Heard, name: Match, names: Sequence[Match], matches: Sequence[Match]) -> bool:
     words = [token for token in heard.tokens if token not in MARKS]
     if sum(other.end - other.start for other in names) >= len(words) - 1:
         return True

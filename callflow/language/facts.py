@@ -8,6 +8,7 @@ by itself at the beginning, before a pause, a repetition, or a few words that fi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from callflow.call.facts import DANGERS, VULNERABLE
@@ -101,7 +102,7 @@ def learn(text: str, language: str, asked: str | None) -> dict[str, Any]:
     return learned
 
 
-def _values(heard: Heard, states: list[Match], asked: str | None) -> dict[str, Any]:
+def _values(heard: Heard, states: Sequence[Match], asked: str | None) -> dict[str, Any]:
     announced = any(m.section == "callback" for m in states)
     number = phone_number(heard, announced or asked in _WHERE_TO_CALL)
     values: dict[str, Any] = {
@@ -114,7 +115,7 @@ def _values(heard: Heard, states: list[Match], asked: str | None) -> dict[str, A
     return {fact: value for fact, value in values.items() if value is not None}
 
 
-def _answered(heard: Heard, said: list[Match], asked: str | None) -> dict[str, Any]:
+def _answered(heard: Heard, said: Sequence[Match], asked: str | None) -> dict[str, Any]:
     """What a plain yes or no says; a doubt says nothing."""
     if asked not in _ANSWERED or any(m.section == "hedged" for m in said):
         return {}
@@ -127,7 +128,7 @@ def _answered(heard: Heard, said: list[Match], asked: str | None) -> dict[str, A
     return {} if value is None else {fact: value}
 
 
-def _elsewhere(heard: Heard, said: list[Match], fact: str) -> set[int]:
+def _elsewhere(heard: Heard, said: Sequence[Match], fact: str) -> set[int]:
     """The tokens that tell of other things than `fact`; who is where and with whom fits any."""
     own = _ABOUT.get(fact, frozenset())
     told = [m for m in said if m.section in _TELLING or m.section.startswith("hurt:")]
@@ -138,7 +139,7 @@ def _elsewhere(heard: Heard, said: list[Match], fact: str) -> set[int]:
     }
 
 
-def _is_well(heard: Heard, said: list[Match]) -> bool:
+def _is_well(heard: Heard, said: Sequence[Match]) -> bool:
     """True for "i am okay thanks" and a calm word alone: "okay there is smoke" is none."""
     tokens = heard.tokens
     return any(
@@ -148,7 +149,7 @@ def _is_well(heard: Heard, said: list[Match]) -> bool:
     )
 
 
-def _flags(states: list[Match], denied: set[int]) -> dict[str, bool]:
+def _flags(states: Sequence[Match], denied: set[int]) -> dict[str, bool]:
     """Flags by what was said last; what denies a state outright is worded in the lexicon."""
     found: dict[str, bool] = {}
     limbs = [m for m in states if m.section == "limb"]
@@ -172,7 +173,7 @@ def _flags(states: list[Match], denied: set[int]) -> dict[str, bool]:
     return found
 
 
-def _health(states: list[Match], denied: set[int], asked: str | None) -> dict[str, Any]:
+def _health(states: Sequence[Match], denied: set[int], asked: str | None) -> dict[str, Any]:
     learned: dict[str, Any] = {}
     hurts = [m for m in states if m.section.startswith("hurt:")]
     kinds = {m.section.removeprefix("hurt:") for m in hurts if m.start not in denied}

@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from callflow.errors import CallflowError
@@ -28,6 +28,7 @@ from callflow.language.text import Heard, lexicon_lines
 _Cue = tuple[str, re.Pattern[str]]  # of which section
 _OPEN_ENDING: Final = r"\w*"
 _KEY_LENGTH: Final = 3
+_REMEMBERED: Final = 8
 
 
 class BadLexicon(CallflowError):
@@ -58,6 +59,7 @@ class Lexicon:
         # By first word, and by the first letters of first words with an open ending.
         self._cues: dict[str, list[_Cue]] = defaultdict(list)
         self._open: dict[str, list[_Cue]] = defaultdict(list)
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._find)
         section = ""
         for number, line in enumerate(lines, 1):
             field, equals, entries = line.partition("} = ")
@@ -73,8 +75,14 @@ class Lexicon:
                 except ValueError as error:
                     raise BadLexicon(name, number, str(error)) from error
 
-    def find(self, heard: Heard) -> list[Match]:
-        """Return every cue in `heard`, in the order of speech, the longest of a section first."""
+    def find(self, heard: Heard) -> tuple[Match, ...]:
+        """Return every cue in `heard`, in the order of speech; of a section the longest one.
+
+        Several facts are read from the same cues, so the last answers are remembered.
+        """
+        return self._remembered(heard)
+
+    def _find(self, heard: Heard) -> tuple[Match, ...]:
         found: list[Match] = []
         text = heard.text + " "
         for index, (at, token) in enumerate(zip(heard.at, heard.tokens, strict=True)):
@@ -85,7 +93,7 @@ class Lexicon:
                         best[section] = max(best.get(section, 0), hit.end())
             for section, end in best.items():
                 found.append(Match(section, index, bisect_left(heard.at, end)))
-        return found
+        return tuple(found)
 
     def sections(self, heard: Heard) -> frozenset[str]:
         """Return the sections of which any cue was heard."""

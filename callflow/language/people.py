@@ -6,6 +6,7 @@ people stuck in there" are two.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from callflow.language.lexicon import Match, shipped
@@ -38,7 +39,7 @@ def people(heard: Heard, asked: bool) -> int | None:
 _Count = tuple[int, int, int]
 
 
-def _totals(heard: Heard, matches: list[Match], asked: bool) -> list[_Count]:
+def _totals(heard: Heard, matches: Sequence[Match], asked: bool) -> list[_Count]:
     """Numbers between words that make them a count: "we are" 3, 3 "of us", 三"个人"."""
     tokens = heard.tokens
     leads = ("before", "before_more", "including")
@@ -78,7 +79,7 @@ def _totals(heard: Heard, matches: list[Match], asked: bool) -> list[_Count]:
     return found
 
 
-def _more(tokens: tuple[str, ...], matches: list[Match], place: int) -> tuple[int, int]:
+def _more(tokens: tuple[str, ...], matches: Sequence[Match], place: int) -> tuple[int, int]:
     """People added to a count, and their end: "two adults" and "a child", 三个大人 一个小孩."""
     more = 0
     while True:
@@ -98,7 +99,7 @@ def _more(tokens: tuple[str, ...], matches: list[Match], place: int) -> tuple[in
 _ADDING: Final = frozenset(listed("and y 和 加 plus , 还 有 another"))
 
 
-def _groups(heard: Heard, matches: list[Match]) -> list[_Count]:
+def _groups(heard: Heard, matches: Sequence[Match]) -> list[_Count]:
     """People named one by one, the speaker among them: "me and my wife", 我和我老婆."""
     tokens = heard.tokens
     found: list[_Count] = []
@@ -126,7 +127,7 @@ def _groups(heard: Heard, matches: list[Match]) -> list[_Count]:
 _AND: Final = frozenset(listed("and y e con with also plus , 和 跟 与 还 有 带 着 加 上 及 us"))
 
 
-def _member(heard: Heard, matches: list[Match], place: int) -> tuple[int, int, bool] | None:
+def _member(heard: Heard, matches: Sequence[Match], place: int) -> tuple[int, int, bool] | None:
     """One person or several at `place`: how many (-1 unknown), the end, whether the speaker."""
     tokens = heard.tokens
     here = {m.section: m.end for m in matches if m.start == place}
@@ -146,7 +147,7 @@ def _member(heard: Heard, matches: list[Match], place: int) -> tuple[int, int, b
 
 
 def _my_people(
-    tokens: tuple[str, ...], matches: list[Match], place: int
+    tokens: tuple[str, ...], matches: Sequence[Match], place: int
 ) -> tuple[int, int, bool] | None:
     """The people behind "my": how many (-1 unknown), and their end."""
     number = number_at(tokens, place)
@@ -159,7 +160,7 @@ def _my_people(
     return (-1, ends["person"], False) if "person" in ends else None
 
 
-def _said(matches: list[Match], asked: bool) -> list[_Count]:
+def _said(matches: Sequence[Match], asked: bool) -> list[_Count]:
     """Words that are a count in themselves: "just me", "nobody in here", 我们俩."""
     values = {"alone": 1, "two": 2, "nobody": 0}
     found = [(2, m.start, values[m.section]) for m in matches if m.section in values]
@@ -172,7 +173,7 @@ def _said(matches: list[Match], asked: bool) -> list[_Count]:
     return found
 
 
-def _has_person(matches: list[Match]) -> bool:
+def _has_person(matches: Sequence[Match]) -> bool:
     return any(m.section == "with_person" for m in matches)
 
 
@@ -234,11 +235,11 @@ def _is_range(tokens: tuple[str, ...], number: Number) -> bool:
     return earlier is not None and is_han(before)
 
 
-def _led(matches: list[Match], place: int, section: str) -> bool:
+def _led(matches: Sequence[Match], place: int, section: str) -> bool:
     return any(m.section == section and m.end == place for m in matches)
 
 
-def _held(heard: Heard, matches: list[Match], place: int) -> bool:
+def _held(heard: Heard, matches: Sequence[Match], place: int) -> bool:
     return any(m.section == "held" and m.start == place for m in matches)
 
 

@@ -81,7 +81,7 @@ def name(heard: Heard, asked: bool) -> str | None:
             words = _name_words(heard, match.end, common)
             if words:
                 return words
-    return _name_words(heard, 0, common) if asked and matches == [] else None
+    return _name_words(heard, 0, common) if asked and not matches else None
 
 
 def _level_at(tokens: tuple[str, ...], place: int) -> Number | None:

@@ -353,7 +353,7 @@ def _written(text: str, place: int) -> str:
 
 
 def _is_common(word: str) -> bool:
-    return word in _THINGS or shipped("names").find(hear(word)) != []
+    return word in _THINGS or bool(shipped("names").find(hear(word)))
 
 
 def _han(run: str) -> Iterator[str]:

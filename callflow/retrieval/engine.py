@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from callflow.call.language_tag import primary_language
 from callflow.call.record import Sentence, SopChunk
 from callflow.language.danger import without_denied
-from callflow.language.text import has_words, hear
+from callflow.language.text import has_words
 from callflow.procedures.library import SopLibrary
 from callflow.procedures.triage import Scored
 from callflow.retrieval.cache import IndexFolderUnusable, cached_folder
 from callflow.retrieval.corpus import NOTHING, Corpus, of_library
-from callflow.retrieval.lexical import WordIndex, features_of, stem, words_of
+from callflow.retrieval.lexical import WordIndex, features_of, stems_of, words_of
 
 if TYPE_CHECKING:
     from callflow.retrieval.semantic import MeaningIndex, TextEncoder
@@ -110,21 +110,21 @@ class TopicSearch:
 
             texts = [row.text for row in rows]
             self._by_meaning = MeaningIndex.open(encoder, corpus.fingerprint, texts, folder)
-        self._grave_cues = [
-            (_phrase(each.text), self._number[each.topic])
-            for each in corpus.examples
-            if each.cue and each.topic in corpus.grave
-        ]
+        # Key phrases of danger, by their first stem.
+        self._cues: dict[str, list[tuple[tuple[str, ...], int]]] = defaultdict(list)
+        for each in corpus.examples:
+            if each.cue and each.topic in corpus.grave and (phrase := stems_of(each.text)):
+                self._cues[phrase[0]].append((phrase, self._number[each.topic]))
         self._weights = BY_WORDS if self._by_meaning is None else BY_MEANING
         # A turn is classified and searched for in one breath.
         self._weighed = lru_cache(maxsize=_REMEMBERED)(self._weigh)
 
     def score(self, utterance: str) -> Scored:
         """Return the likely topics and the danger that one utterance speaks of."""
-        if not has_words(text := without_denied(utterance)):
+        logits, _, cued = self._weighed(utterance)
+        if not logits:
             return Scored()
-        shares = _shares(self._weighed(utterance)[0])
-        cued = frozenset(self._topics[topic] for topic in self._cued(text))
+        shares = _shares(logits)
         named = zip(shares, self._topics, strict=True)
         danger = sum(share for share, topic in named if topic in self._corpus.grave)
         order = sorted(range(len(shares)), key=lambda at: (-shares[at], at))
@@ -133,7 +133,8 @@ class TopicSearch:
             for at in order
             if shares[at] >= _LEAST and self._topics[at] != NOTHING
         )
-        return Scored(likely, round(min(danger, 1.0), 4), cued)
+        topics = frozenset(self._topics[topic] for topic in cued)
+        return Scored(likely, round(min(danger, 1.0), 4), topics)
 
     def search(
         self, utterance: str, language: str, k: int, prior: Mapping[str, float]
@@ -143,7 +144,7 @@ class TopicSearch:
         `prior`: what the call is about so far, by topic or by group (which counts for every topic
         in it); it draws the order, and rules nothing out.
         """
-        logits, sharing = self._weighed(utterance)
+        logits, sharing, _ = self._weighed(utterance)
         known = [_UNNAMED] * len(self._topics)
         for name, share in prior.items():
             numbers = [self._number[name]] if name in self._number else self._groups.get(name, [])
@@ -151,7 +152,7 @@ class TopicSearch:
                 known[at] = max(known[at], share + _UNNAMED)
         scores = [
             math.log(share + 1e-9) + PRIOR_WEIGHT * math.log(drawn)
-            for share, drawn in zip(_shares(logits), known, strict=True)
+            for share, drawn in zip(_shares(logits or [0.0] * len(known)), known, strict=True)
         ]
         found = [at for at, topic in enumerate(self._topics) if topic != NOTHING]
         best = sorted(found, key=lambda at: (-scores[at], at))[: max(0, k)]
@@ -179,9 +180,12 @@ class TopicSearch:
         place = cached_folder(folder, "words", self._corpus.fingerprint, write)
         return WordIndex.open(place / "rows"), WordIndex.open(place / "topics")
 
-    def _weigh(self, utterance: str) -> tuple[list[float], dict[int, float]]:
-        """Return the logit of each topic, and by passage how many rare words it shares."""
+    def _weigh(self, utterance: str) -> tuple[list[float], dict[int, float], set[int]]:
+        """Return the logit of each topic (none where nothing is said), by passage how many rare
+        words it shares, and the topics with life at risk of which a whole key phrase is heard."""
         text = without_denied(utterance)
+        if not has_words(text):
+            return [], {}, set()
         weights = self._weights
         features = features_of(text)
         fits = [0.0] * len(self._topics)
@@ -197,15 +201,19 @@ class TopicSearch:
             near = self._by_meaning.search(text, _HITS)
             for topic, score in self._nearness(near):
                 logits[topic] += weights.meaning * score
-        for topic in self._cued(text):
+        cued = self._cued(stems_of(text))
+        for topic in cued:
             logits[topic] += CUE_BONUS
         first = self._examples
-        return logits, {row - first: score for row, score in hits if row >= first}
+        return logits, {row - first: score for row, score in hits if row >= first}, cued
 
-    def _cued(self, text: str) -> set[int]:
-        """The topics with life at risk of which a whole key phrase is in `text`."""
-        said = _phrase(text)
-        return {topic for phrase, topic in self._grave_cues if phrase in said}
+    def _cued(self, said: tuple[str, ...]) -> set[int]:
+        return {
+            topic
+            for at, stem in enumerate(said)
+            for phrase, topic in self._cues.get(stem, ())
+            if said[at : at + len(phrase)] == phrase
+        }
 
     def _nearness(self, hits: Iterable[tuple[int, float]]) -> Iterable[tuple[int, float]]:
         """Yield (topic, mean of its nearest rows); hits come nearest first."""
@@ -225,11 +233,6 @@ class TopicSearch:
 
         found = passages[max(self._passages[topic], key=nearness)]
         return Hit(found.id, found.topic, found.section, found.language, round(score, 4))
-
-
-def _phrase(text: str) -> str:
-    """The stems of `text` with blanks around each, so that one phrase is found in another."""
-    return f" {' '.join(stem(word) for word in hear(text).tokens)} "
 
 
 def _shares(logits: Sequence[float]) -> list[float]:

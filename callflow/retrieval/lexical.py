@@ -59,6 +59,11 @@ def features_of(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))[:_MOST_FEATURES]
 
 
+def stems_of(text: str) -> tuple[str, ...]:
+    """Return the words of `text`, in their order, as stems and single Chinese characters."""
+    return tuple(stem(word) for word in hear(text).tokens)
+
+
 @lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """Cut the endings that keep `smoking` from meeting `smoke`; crude, and the same both times."""
