@@ -1,4 +1,4 @@
-"""How fast procedures are found, in few and in very many of them: `python -m benchmarks retrieval`.
+"""How fast procedures are found, in few and in very many of them: `python -m benchmarks.retrieval`.
 
 Measures, in processes of their own: what the lexical and the semantic search cost to start (time,
 memory), what a query costs (classify and retrieve, CPU of one core), and how both grow with the
@@ -136,6 +136,8 @@ def _own(kind: str, folder: Path) -> dict[str, float]:
 
 def _large(size: int, folder: Path) -> dict[str, float]:
     """Open (and first build) an index of `size` passages, and search it for each of some."""
+    # As workers have it: on several threads products as small as these are slower.
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     import numpy as np
 
     from callflow.retrieval.engine import TopicSearch

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from callflow.call.facts import DANGERS
-from callflow.language.lexicon import Match, shipped
+from callflow.language.lexicon import Match, load_lexicon
 from callflow.language.negation import SMALL_WORDS, affirmed, denial_before, denied_places
-from callflow.language.text import Heard, hear, heard_from, join_han
+from callflow.language.text import Tokens, from_tokens, join_han, tokenize
 
 _FILES: Final = ("danger_en", "danger_es", "danger_zh")
 _AROUND: Final = frozenset(("fire", "smoke", "water"))
@@ -33,15 +33,15 @@ def dangers(text: str, language: str) -> frozenset[str]:
     is denied ("no smoke"), supposed ("what if") or an exercise ("fire drill") is not reported.
     """
     del language
-    return frozenset(match.section for match in _reported(hear(text)))
+    return frozenset(match.section for match in _reported(tokenize(text)))
 
 
-def spoken_of(heard: Heard) -> Sequence[Match]:
+def mentioned_dangers(heard: Tokens) -> Sequence[Match]:
     """Return every mention of a danger, denied or not."""
     return _mentioned(heard)[1]
 
 
-def denied(heard: Heard) -> bool:
+def denies_danger(heard: Tokens) -> bool:
     """True when fire, smoke or water is denied and no danger reported: "there is no smoke".
 
     That nobody is hurt says nothing about smoke.
@@ -56,7 +56,7 @@ def without_denied(text: str) -> str:
     Where the lack of something is the danger ("not breathing"), it stays. Empty where what is
     left is small words.
     """
-    heard, found = _mentioned(hear(text))
+    heard, found = _mentioned(tokenize(text))
     taken_back = denied_places(heard, found)
     gone = {
         place
@@ -71,13 +71,13 @@ def without_denied(text: str) -> str:
     return "" if SMALL_WORDS.issuperset(left) else join_han(" ".join(left))
 
 
-def _reported(heard: Heard) -> Sequence[Match]:
+def _reported(heard: Tokens) -> Sequence[Match]:
     return affirmed(*_mentioned(heard))
 
 
-def _mentioned(heard: Heard) -> tuple[Heard, Sequence[Match]]:
+def _mentioned(heard: Tokens) -> tuple[Tokens, Sequence[Match]]:
     """The mentions, and the words without those that were taken away."""
-    lexicon = shipped(*_FILES)
+    lexicon = load_lexicon(*_FILES)
     found = lexicon.find(heard)
     masks = [m for m in found if m.section == _MASK]
     if masks:
@@ -93,11 +93,11 @@ def _mentioned(heard: Heard) -> tuple[Heard, Sequence[Match]]:
     return heard, mentioned
 
 
-def _without(heard: Heard, masks: Sequence[Match]) -> Heard:
+def _without(heard: Tokens, masks: Sequence[Match]) -> Tokens:
     tokens = list(heard.tokens)
     for mask in masks:
         tokens[mask.start : mask.end] = [_GONE] * (mask.end - mask.start)
-    return heard_from(tokens)
+    return from_tokens(tokens)
 
 
 _UNDOING: Final = frozenset(("part", "not"))
@@ -108,8 +108,8 @@ def all_clear(text: str) -> bool:
 
     False where the same breath tells of a danger: who is out of a lift may lie hurt before it.
     """
-    heard = hear(text)
+    heard = tokenize(text)
     if "?" in heard.tokens or len(heard.tokens) < 2:
         return False
-    said = shipped("allclear").sections(heard)
+    said = load_lexicon("allclear").sections(heard)
     return "out" in said and not said & _UNDOING and not dangers(text, "")

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from callflow.call.language_tag import primary_language
-from callflow.language.lexicon import Match, shipped
+from callflow.language.lexicon import Match, load_lexicon
 from callflow.language.numbers import number_at
-from callflow.language.text import MARKS, Heard, hear, is_han
+from callflow.language.text import MARKS, Tokens, is_han, tokenize
 
 SPOKEN: Final = ("en", "zh", "es")
 """What we speak."""
@@ -38,7 +38,7 @@ def detect(text: str, current: str) -> str:
 
     `current` may carry a region (`zh-CN`) and comes back as it is while the language stays.
     """
-    heard = hear(text)
+    heard = tokenize(text)
     han = sum(is_han(token) for token in heard.tokens)
     latin = sum(token.isascii() and token.isalpha() for token in heard.tokens)
     if _FOREIGN.search(text[:400]):
@@ -64,14 +64,14 @@ def asked_for(text: str) -> str | None:
     spoken = [language for language in asked if language in SPOKEN]
     if spoken:
         return spoken[-1]
-    own = _own_language(hear(text)) if refused else None
+    own = _own_language(tokenize(text)) if refused else None
     return own if own not in refused and _OTHER not in asked else None
 
 
 def _named(text: str) -> tuple[list[str], list[str]]:
     """Languages asked for and languages refused, in the order of speech."""
-    heard = hear(text)
-    matches = shipped("languages").find(heard)
+    heard = tokenize(text)
+    matches = load_lexicon("languages").find(heard)
     names = [m for m in matches if m.section in (*SPOKEN, _OTHER)]
     asked: list[str] = []
     refused: list[str] = []
@@ -83,7 +83,7 @@ def _named(text: str) -> tuple[list[str], list[str]]:
     return asked, refused
 
 
-def _is_asked(heard: Heard, name: Match, names: Sequence[Match], matches: Sequence[Match]) -> bool:
+def _is_asked(heard: Tokens, name: Match, names: Sequence[Match], matches: Sequence[Match]) -> bool:
     words = [token for token in heard.tokens if token not in MARKS]
     if sum(other.end - other.start for other in names) >= len(words) - 1:
         return True
@@ -94,7 +94,7 @@ def _is_asked(heard: Heard, name: Match, names: Sequence[Match], matches: Sequen
     )
 
 
-def _own_language(heard: Heard) -> str | None:
+def _own_language(heard: Tokens) -> str | None:
     if any(is_han(token) for token in heard.tokens):
         return "zh"
     counts = _counts(heard)
@@ -103,14 +103,14 @@ def _own_language(heard: Heard) -> str | None:
     return "es" if any(token.startswith("habl") for token in heard.tokens) else None
 
 
-def _counts(heard: Heard) -> dict[str, int]:
+def _counts(heard: Tokens) -> dict[str, int]:
     counts = {"en": 0, "es": 0}
-    for match in shipped("other_words").find(heard):
+    for match in load_lexicon("other_words").find(heard):
         counts[match.section] += 1
     return counts
 
 
-def _of_small_words(heard: Heard) -> str | None:
+def _of_small_words(heard: Tokens) -> str | None:
     counts = _counts(heard)
     best = max(counts, key=counts.__getitem__)
     other = sum(counts.values()) - counts[best]
@@ -119,12 +119,12 @@ def _of_small_words(heard: Heard) -> str | None:
     return best
 
 
-def _of_a_cry(heard: Heard, han: int, latin: int) -> str | None:
+def _of_a_cry(heard: Tokens, han: int, latin: int) -> str | None:
     """The language of a few words that are unmistakable; numbers, names and "no" never are."""
     if han:
         is_word = any(is_han(t) and number_at((t,), 0) is None and t != "十" for t in heard.tokens)
         return "zh" if han >= _LEAST_OF_A_CRY and not latin and is_word else None
-    cried = shipped("strong_words").sections(heard)
+    cried = load_lexicon("strong_words").sections(heard)
     spoken = cried | {language for language, count in _counts(heard).items() if count}
     return next(iter(cried)) if cried and len(spoken) == 1 else None
 

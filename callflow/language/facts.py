@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from callflow.call.facts import DANGERS, VULNERABLE
-from callflow.language.danger import all_clear, dangers, denied, spoken_of
-from callflow.language.lexicon import Match, shipped
+from callflow.language.danger import all_clear, dangers, denies_danger, mentioned_dangers
+from callflow.language.lexicon import Match, load_lexicon
 from callflow.language.negation import denied_places, stated
 from callflow.language.numbers import phone_number
 from callflow.language.people import people
 from callflow.language.places import floor, lift_id, name
-from callflow.language.text import MARKS, Heard, hear, listed
+from callflow.language.text import MARKS, Tokens, listed, tokenize
 
 INJURIES: Final = (
     "unconscious", "breathing", "chest", "seizure", "bleeding", "crushed", "head", "fracture",
@@ -83,10 +83,10 @@ def learn(text: str, language: str, asked: str | None) -> dict[str, Any]:
     told; a list of no words answers that there is none. The words of all three languages count,
     whatever `language`.
     """
-    heard = stated(hear(text))
+    heard = stated(tokenize(text))
     learned: dict[str, Any] = {}
     if heard.tokens:
-        states = shipped("states").find(heard)
+        states = load_lexicon("states").find(heard)
         learned = _answered(heard, states, asked)
         hurt_only = learned.get("injured") is True and len(heard.tokens) <= _SHORT
         denied_at = denied_places(heard, [m for m in states if m.section not in _WORDED])
@@ -102,7 +102,7 @@ def learn(text: str, language: str, asked: str | None) -> dict[str, Any]:
     return learned
 
 
-def _values(heard: Heard, states: Sequence[Match], asked: str | None) -> dict[str, Any]:
+def _values(heard: Tokens, states: Sequence[Match], asked: str | None) -> dict[str, Any]:
     announced = any(m.section == "callback" for m in states)
     number = phone_number(heard, announced or asked in _WHERE_TO_CALL)
     values: dict[str, Any] = {
@@ -115,31 +115,35 @@ def _values(heard: Heard, states: Sequence[Match], asked: str | None) -> dict[st
     return {fact: value for fact, value in values.items() if value is not None}
 
 
-def _answered(heard: Heard, said: Sequence[Match], asked: str | None) -> dict[str, Any]:
+def _answered(heard: Tokens, said: Sequence[Match], asked: str | None) -> dict[str, Any]:
     """What a plain yes or no says; a doubt says nothing."""
     if asked not in _ANSWERED or any(m.section == "hedged" for m in said):
         return {}
     fact, yes, no = _ANSWERED[asked]
     answer = plain_answer(heard, fact, _elsewhere(heard, said, fact))
     if answer is None:
-        well = _is_well(heard, said) if fact == "injured" else fact == "danger" and denied(heard)
+        well = (
+            _is_well(heard, said)
+            if fact == "injured"
+            else fact == "danger" and denies_danger(heard)
+        )
         answer = False if well else None
     value = None if answer is None else (yes if answer else no)
     return {} if value is None else {fact: value}
 
 
-def _elsewhere(heard: Heard, said: Sequence[Match], fact: str) -> set[int]:
+def _elsewhere(heard: Tokens, said: Sequence[Match], fact: str) -> set[int]:
     """The tokens that tell of other things than `fact`; who is where and with whom fits any."""
     own = _ABOUT.get(fact, frozenset())
     told = [m for m in said if m.section in _TELLING or m.section.startswith("hurt:")]
     return {
         m.start
-        for m in (*told, *spoken_of(heard))
+        for m in (*told, *mentioned_dangers(heard))
         if m.section not in own and m.section.split(":")[0] not in own
     }
 
 
-def _is_well(heard: Heard, said: Sequence[Match]) -> bool:
+def _is_well(heard: Tokens, said: Sequence[Match]) -> bool:
     """True for "i am okay thanks" and a calm word alone: "okay there is smoke" is none."""
     tokens = heard.tokens
     return any(
@@ -200,7 +204,7 @@ _LONGEST: Final = 8
 _Cues = dict[int, dict[str, int]]  # by first token: the section and its end
 
 
-def plain_answer(heard: Heard, fact: str, elsewhere: set[int]) -> bool | None:
+def plain_answer(heard: Tokens, fact: str, elsewhere: set[int]) -> bool | None:
     """Return what a yes or no at the beginning of `heard` answers to a question about `fact`.
 
     Where the speaker corrects it ("no, yes"), the last one stands. `elsewhere`: the tokens that
@@ -208,7 +212,7 @@ def plain_answer(heard: Heard, fact: str, elsewhere: set[int]) -> bool | None:
     None where nothing is answered.
     """
     cues: _Cues = {}
-    for match in shipped("answers").find(heard):
+    for match in load_lexicon("answers").find(heard):
         cues.setdefault(match.start, {})[match.section] = match.end
     reader = _Reader(heard, fact, elsewhere, cues)
     said: bool | None = None
@@ -222,7 +226,7 @@ def plain_answer(heard: Heard, fact: str, elsewhere: set[int]) -> bool | None:
 
 
 class _Reader:
-    def __init__(self, heard: Heard, fact: str, elsewhere: set[int], cues: _Cues) -> None:
+    def __init__(self, heard: Tokens, fact: str, elsewhere: set[int], cues: _Cues) -> None:
         self._tokens, self._fact = heard.tokens, fact
         self._elsewhere, self._cues = elsewhere, cues
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from callflow.language.lexicon import Match, shipped
-from callflow.language.text import MARKS, Heard, heard_from, listed, small_words
+from callflow.language.lexicon import Match, load_lexicon
+from callflow.language.text import MARKS, Tokens, from_tokens, listed, small_words
 
 _SAME: Final = {
     "never": "not", "none": "nobody", "nothing": "nobody", "without": "no", "neither": "no",
@@ -46,7 +46,7 @@ SMALL_WORDS: Final = frozenset().union(*_REACHES.values(), _REACHES, _SAME, _REA
 """Words that say nothing without another beside them."""
 
 
-def affirmed(heard: Heard, matches: Iterable[Match]) -> list[Match]:
+def affirmed(heard: Tokens, matches: Iterable[Match]) -> list[Match]:
     """Return the matches that no denial and no supposition takes back."""
     found = list(matches)
     if not found:
@@ -55,7 +55,7 @@ def affirmed(heard: Heard, matches: Iterable[Match]) -> list[Match]:
     return [match for match in found if match.start not in denied]
 
 
-def denied_places(heard: Heard, matches: Iterable[Match]) -> set[int]:
+def denied_places(heard: Tokens, matches: Iterable[Match]) -> set[int]:
     """Return the tokens that a denial takes back, of `matches` and all that begin within them."""
     ends: dict[int, int] = {}
     inside: set[int] = set()
@@ -79,7 +79,7 @@ def denied_places(heard: Heard, matches: Iterable[Match]) -> set[int]:
     return denied
 
 
-def denial_before(heard: Heard, place: int) -> int:
+def denial_before(heard: Tokens, place: int) -> int:
     """Return where the words begin that deny what stands at `place`; `place` without any."""
     for before in range(place - 1, max(place - _MOST - 2, -1), -1):
         word = heard.tokens[before]
@@ -133,9 +133,9 @@ def _is_listed(tokens: tuple[str, ...], place: int, ends: dict[int, int]) -> boo
     return False
 
 
-def stated(heard: Heard) -> Heard:
+def stated(heard: Tokens) -> Tokens:
     """Return what is stated, with a mark where something was left out."""
-    matches = shipped("statements").find(heard)
+    matches = load_lexicon("statements").find(heard)
     if not matches and "?" not in heard.tokens:
         return heard
     begins = {m.start for m in matches if m.section == "begin"}
@@ -158,7 +158,7 @@ def stated(heard: Heard) -> Heard:
             start -= 1
         gone.update(range(start, end))
     kept = ["," if place in gone else token for place, token in enumerate(heard.tokens)]
-    return heard_from(_merged(kept)) if gone else heard
+    return from_tokens(_merged(kept)) if gone else heard
 
 
 def _merged(tokens: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from callflow.language.text import Heard, heard_from, is_han, listed
+from callflow.language.text import Tokens, from_tokens, is_han, listed
 
 _EN: Final = listed(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
@@ -118,7 +118,7 @@ def numbers(tokens: tuple[str, ...]) -> list[Number]:
     return found
 
 
-def corrected(heard: Heard) -> Heard:
+def corrected(heard: Tokens) -> Tokens:
     """Return speech without the numbers that the speaker took back, and their excuses."""
     tokens = heard.tokens
     found = numbers(tokens)
@@ -136,7 +136,7 @@ def corrected(heard: Heard) -> Heard:
             gone.update(range(first.start, second.start))
     if not gone:
         return heard
-    return heard_from([token for place, token in enumerate(tokens) if place not in gone])
+    return from_tokens([token for place, token in enumerate(tokens) if place not in gone])
 
 
 def _get(tokens: tuple[str, ...], place: int) -> str:
@@ -179,7 +179,7 @@ _DIGIT_CORRECTIONS: Final = frozenset(
 _AFTER_CORRECTION: Final = frozenset(listed("no sorry wait i mean actually es is it that 对 是 了"))
 
 
-def phone_number(heard: Heard, expected: bool) -> str | None:
+def phone_number(heard: Tokens, expected: bool) -> str | None:
     """Return the last number of 7 to 15 digits, with `+` where it was said; None without one.
 
     Unless one is `expected`, asked for or announced, it takes ten digits to be one.

@@ -9,27 +9,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from callflow.language.lexicon import Match, shipped
+from callflow.language.lexicon import Match, load_lexicon
 from callflow.language.numbers import Number, corrected, number_at
-from callflow.language.text import Heard, is_han, listed, small_words
+from callflow.language.text import Tokens, is_han, listed, small_words
 
 _MOST: Final = 60
 
 
-def people(heard: Heard, asked: bool) -> int | None:
+def people(heard: Tokens, asked: bool) -> int | None:
     """Return the number of people in the lift; None where it is not said.
 
     `asked`: the caller answers how many there are, so a number alone is one.
     """
     heard = corrected(heard)
-    matches = shipped("people").find(heard)
+    matches = load_lexicon("people").find(heard)
     found = [
         *_totals(heard, matches, asked),
         *_groups(heard, matches),
-        *_said(matches, asked),
+        *_stated_counts(matches, asked),
     ]
     if asked:
-        found += _bare(heard)
+        found += _lone_number(heard)
     # A total is said over the parts: "four of us me and my three kids".
     best = max(found, key=lambda item: (item[0], item[1]), default=None)
     return best[2] if best is not None and 0 <= best[2] <= _MOST else None
@@ -39,7 +39,7 @@ def people(heard: Heard, asked: bool) -> int | None:
 _Count = tuple[int, int, int]
 
 
-def _totals(heard: Heard, matches: Sequence[Match], asked: bool) -> list[_Count]:
+def _totals(heard: Tokens, matches: Sequence[Match], asked: bool) -> list[_Count]:
     """Numbers between words that make them a count: "we are" 3, 3 "of us", 三"个人"."""
     tokens = heard.tokens
     leads = ("before", "before_more", "including")
@@ -59,7 +59,7 @@ def _totals(heard: Heard, matches: Sequence[Match], asked: bool) -> list[_Count]
             continue
         after = {m.section: m.end for m in matches if m.start == number.end}
         lead = before.get(place)
-        if {"not_after", "part"} & after.keys() or _led(matches, place, "not_before"):
+        if {"not_after", "part"} & after.keys() or _follows(matches, place, "not_before"):
             continue
         if lead and lead.section == "before_more" and after.keys() & {"person", "total", "others"}:
             found.append((3, place, number.value + 1))
@@ -70,8 +70,8 @@ def _totals(heard: Heard, matches: Sequence[Match], asked: bool) -> list[_Count]
             found.append((3, place, number.value))
         elif "more" in after:
             found.append((2, place, number.value + 1))
-        elif "person" in after and (asked or lead or _held(heard, matches, after["person"])):
-            sure = lead is not None or _held(heard, matches, after["person"])
+        elif "person" in after and (asked or lead or _is_in_car(heard, matches, after["person"])):
+            sure = lead is not None or _is_in_car(heard, matches, after["person"])
             more, counted = _more(tokens, matches, after["person"])
             found.append((3 if sure else 0, place, number.value + more))
         elif lead and lead.section == "before" and _ends_count(tokens, number.end):
@@ -99,7 +99,7 @@ def _more(tokens: tuple[str, ...], matches: Sequence[Match], place: int) -> tupl
 _ADDING: Final = frozenset(listed("and y 和 加 plus , 还 有 another"))
 
 
-def _groups(heard: Heard, matches: Sequence[Match]) -> list[_Count]:
+def _groups(heard: Tokens, matches: Sequence[Match]) -> list[_Count]:
     """People named one by one, the speaker among them: "me and my wife", 我和我老婆."""
     tokens = heard.tokens
     found: list[_Count] = []
@@ -127,7 +127,7 @@ def _groups(heard: Heard, matches: Sequence[Match]) -> list[_Count]:
 _AND: Final = frozenset(listed("and y e con with also plus , 和 跟 与 还 有 带 着 加 上 及 us"))
 
 
-def _member(heard: Heard, matches: Sequence[Match], place: int) -> tuple[int, int, bool] | None:
+def _member(heard: Tokens, matches: Sequence[Match], place: int) -> tuple[int, int, bool] | None:
     """One person or several at `place`: how many (-1 unknown), the end, whether the speaker."""
     tokens = heard.tokens
     here = {m.section: m.end for m in matches if m.start == place}
@@ -160,7 +160,7 @@ def _my_people(
     return (-1, ends["person"], False) if "person" in ends else None
 
 
-def _said(matches: Sequence[Match], asked: bool) -> list[_Count]:
+def _stated_counts(matches: Sequence[Match], asked: bool) -> list[_Count]:
     """Words that are a count in themselves: "just me", "nobody in here", 我们俩."""
     values = {"alone": 1, "two": 2, "nobody": 0}
     found = [(2, m.start, values[m.section]) for m in matches if m.section in values]
@@ -177,7 +177,7 @@ def _has_person(matches: Sequence[Match]) -> bool:
     return any(m.section == "with_person" for m in matches)
 
 
-def _bare(heard: Heard) -> list[_Count]:
+def _lone_number(heard: Tokens) -> list[_Count]:
     """A number alone answers; two different ones ("five or six") do not."""
     values = []
     place = 0
@@ -235,11 +235,11 @@ def _is_range(tokens: tuple[str, ...], number: Number) -> bool:
     return earlier is not None and is_han(before)
 
 
-def _led(matches: Sequence[Match], place: int, section: str) -> bool:
+def _follows(matches: Sequence[Match], place: int, section: str) -> bool:
     return any(m.section == section and m.end == place for m in matches)
 
 
-def _held(heard: Heard, matches: Sequence[Match], place: int) -> bool:
+def _is_in_car(heard: Tokens, matches: Sequence[Match], place: int) -> bool:
     return any(m.section == "held" and m.start == place for m in matches)
 
 

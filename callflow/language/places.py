@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from callflow.language.lexicon import shipped
+from callflow.language.lexicon import load_lexicon
 from callflow.language.numbers import ORDINALS, Number, corrected, number_at
-from callflow.language.text import Heard, is_han, listed, small_words
+from callflow.language.text import Tokens, is_han, listed, small_words
 
 _HIGHEST: Final = 200
 _LONGEST_ID: Final = 12
@@ -18,14 +18,14 @@ _NO_NUMBERS: Final = frozenset(listed("un una couple par"))
 _BEFORE_ONE: Final = frozenset(listed("only this that another every any some which other each"))
 
 
-def floor(heard: Heard, asked: bool) -> str | None:
+def floor(heard: Tokens, asked: bool) -> str | None:
     """Return the floor: "3", "3-4" for between two, "G" for the ground floor, "B2" below it.
 
     The last one said stands. Where the caller lives, works or wanted to go is not where they are.
     `asked`: what the display shows was asked, so a number alone is the floor.
     """
     heard = corrected(heard)
-    matches = shipped("places").find(heard)
+    matches = load_lexicon("places").find(heard)
     leads = ("on", "floor", "below", "between")
     ends = {m.end: m.section for lead in leads for m in matches if m.section == lead}
     starts = {m.start: m.section for m in matches if m.section in ("floor_after", "ground")}
@@ -58,10 +58,10 @@ def floor(heard: Heard, asked: bool) -> str | None:
     return found or (_shown(heard) if asked else None)
 
 
-def lift_id(heard: Heard, asked: bool) -> str | None:
+def lift_id(heard: Tokens, asked: bool) -> str | None:
     """Return the number or letter by which a caller names the lift: "4", "B", "L204"."""
     heard = corrected(heard)
-    matches = shipped("places").find(heard)
+    matches = load_lexicon("places").find(heard)
     found: str | None = None
     for match in matches:
         if match.section == "lift" or (asked and match.section == "lift_asked"):
@@ -71,10 +71,10 @@ def lift_id(heard: Heard, asked: bool) -> str | None:
     return found
 
 
-def name(heard: Heard, asked: bool) -> str | None:
+def name(heard: Tokens, asked: bool) -> str | None:
     """Return how the caller is called, in capitals and small letters; None unless they say it."""
-    matches = shipped("places").find(heard)
-    strangers = shipped("names").find(heard)
+    matches = load_lexicon("places").find(heard)
+    strangers = load_lexicon("names").find(heard)
     common = {place for m in strangers for place in range(m.start, m.end)}
     for match in matches:
         if match.section == "name" or (asked and match.section == "name_asked"):
@@ -98,7 +98,7 @@ def _level_at(tokens: tuple[str, ...], place: int) -> Number | None:
     return number_at(tokens, place)
 
 
-def _is_ordinal(heard: Heard, place: int) -> bool:
+def _is_ordinal(heard: Tokens, place: int) -> bool:
     word = heard.tokens[place]
     return word in ORDINALS or re.fullmatch(r"\d{1,3}(?:st|nd|rd|th)", word) is not None
 
@@ -120,19 +120,19 @@ def _named(value: int) -> str:
     return "G" if value == 0 else str(value)
 
 
-def _lettered(heard: Heard) -> str | None:
+def _lettered(heard: Tokens) -> str | None:
     for place, word in enumerate(heard.tokens):
         if (level := re.fullmatch(r"(?:b|p|l)(\d{1,2})", word)) is not None:
             after = heard.tokens[place + 1] if place + 1 < len(heard.tokens) else ""
             if after in ("floor", "level", "层", "楼") or word[0] == "b":
                 return f"{word[0].upper()}{level[1]}"
-    return "B" if "below_one" in shipped("places").sections(heard) else None
+    return "B" if "below_one" in load_lexicon("places").sections(heard) else None
 
 
-def _shown(heard: Heard) -> str | None:
+def _shown(heard: Tokens) -> str | None:
     """The floor by a number alone; a number that counts something else is none."""
     tokens = heard.tokens
-    units = [m.start for m in shipped("places").find(heard) if m.section == "unit"]
+    units = [m.start for m in load_lexicon("places").find(heard) if m.section == "unit"]
     if any(word in ("g", "ground", "lobby", "baja", "bajo") for word in tokens):
         return "G"
     values = [n for p in range(len(tokens)) if (n := _level_at(tokens, p)) is not None]
@@ -189,7 +189,7 @@ def _identity(tokens: tuple[str, ...], place: int) -> str | None:
     return found
 
 
-def _spelled(heard: Heard) -> str | None:
+def _spelled(heard: Tokens) -> str | None:
     best = ""
     for place in range(len(heard.tokens)):
         if heard.tokens[place] not in ("a", "i", "y", "e", "o", "s", "no", "un", "una", "oh"):
@@ -198,11 +198,11 @@ def _spelled(heard: Heard) -> str | None:
     return best or None
 
 
-def _is_refused(heard: Heard) -> bool:
-    return "no_number" in shipped("places").sections(heard)
+def _is_refused(heard: Tokens) -> bool:
+    return "no_number" in load_lexicon("places").sections(heard)
 
 
-def _name_words(heard: Heard, place: int, common: set[int]) -> str | None:
+def _name_words(heard: Tokens, place: int, common: set[int]) -> str | None:
     words: list[str] = []
     while place < len(heard.tokens) and len(words) < 4:
         word = heard.tokens[place]

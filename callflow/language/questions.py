@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from callflow.language.lexicon import shipped
-from callflow.language.text import MARKS, hear
+from callflow.language.lexicon import load_lexicon
+from callflow.language.text import MARKS, tokenize
 
 QUESTIONS: Final = (
     *("how_long", "help_sent", "fire_sent", "ambulance_sent", "police_sent", "who_calls"),
@@ -67,10 +67,10 @@ def _says_only_what(tokens: tuple[str, ...]) -> bool:
 
 def questions(said: str) -> tuple[str, ...]:
     """Return the names of what is asked, in the order of speech, each once and MOST at the most."""
-    heard = hear(said)
+    heard = tokenize(said)
     found = [
         match.section
-        for match in shipped("questions").find(heard)
+        for match in load_lexicon("questions").find(heard)
         # "No puedo salir" tells, and "puedo salir" asks.
         if not (match.start and heard.tokens[match.start - 1] == "no" and "_" in match.section)
     ]

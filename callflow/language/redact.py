@@ -14,10 +14,17 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from callflow.language.lexicon import shipped
+from callflow.language.lexicon import load_lexicon
 from callflow.language.numbers import digits_at
 from callflow.language.places import name
-from callflow.language.text import hear, is_han, listed, simplified, small_words, without_accents
+from callflow.language.text import (
+    is_han,
+    listed,
+    simplified,
+    small_words,
+    tokenize,
+    without_accents,
+)
 
 NUMBER: Final = "[number]"
 NAME: Final = "[name]"
@@ -69,7 +76,7 @@ def private_terms(record: Mapping[str, Any]) -> PrivateTerms:
     """What the names and numbers of a call are, by its record with `conversation_thread`."""
     facts = {**_mapping(record.get("facts")), **_mapping(record.get("recorded"))}
     names = {str(facts["name"])} if facts.get("name") else set()
-    names |= {*_people(record), *introduced_in(record)}
+    names |= {*_people(record), *introduced_in_record(record)}
     numbers = {_only_digits(str(facts.get("callback_number") or ""))}
     asked = False
     for entry in record.get("conversation_thread") or ():
@@ -77,10 +84,10 @@ def private_terms(record: Mapping[str, Any]) -> PrivateTerms:
         if entry.get("role") == "agent":
             asked = _ASKED.search(text) is not None
             continue
-        found = name(hear(text), asked)
+        found = name(tokenize(text), asked)
         if found is not None:
             names.add(found)
-        names |= introduced(text)
+        names |= introduced_names(text)
         numbers |= {run for run in digits_said(text) if len(run) >= _LEAST}
         numbers.add(_only_digits(str(entry.get("digits") or "")))
     thread = [*(record.get("conversation_thread") or ())]
@@ -117,7 +124,7 @@ def _redacted_at(key: str, value: Any, terms: PrivateTerms) -> Any:
     if value is None or key in _OURS_WHOLE:
         return value
     if key in _OURS:
-        return _ours(value, terms)
+        return _redacted_own(value, terms)
     if key in _NAMES_OF:
         return NAME
     if key in _NUMBERS_OF:
@@ -129,10 +136,10 @@ def _redacted_at(key: str, value: Any, terms: PrivateTerms) -> Any:
     return redacted(value, terms)
 
 
-def _ours(value: Any, terms: PrivateTerms) -> Any:
+def _redacted_own(value: Any, terms: PrivateTerms) -> Any:
     """What stands as it is under a key of ours; not what people did."""
     if isinstance(value, list | tuple):
-        return [_ours(one, terms) for one in value]
+        return [_redacted_own(one, terms) for one in value]
     return redacted(value, terms) if isinstance(value, Mapping) else value
 
 
@@ -180,7 +187,7 @@ def _is_number(keys: str, terms: PrivateTerms) -> bool:
 def redacted_text(text: str, terms: PrivateTerms) -> str:
     """`text` with `[number]` and `[name]` in place of them."""
     tokens = _tokens(text)
-    cuts = [*_numbers(tokens, terms), *_named(tokens, terms)]
+    cuts = [*_found_numbers(tokens, terms), *_found_names(tokens, terms)]
     cuts.sort(key=lambda cut: (cut[0], -cut[1]))  # In full, rather than word by word.
     parts, place = [], 0
     for start, end, word in cuts:
@@ -251,7 +258,7 @@ def _runs(tokens: Sequence[_Token]) -> Iterator[list[_Digits]]:
         yield run
 
 
-def _numbers(tokens: Sequence[_Token], terms: PrivateTerms) -> Iterator[tuple[int, int, str]]:
+def _found_numbers(tokens: Sequence[_Token], terms: PrivateTerms) -> Iterator[tuple[int, int, str]]:
     for run in _runs(tokens):
         digits = "".join(one.digits for one in run)
         part = len(digits) >= _LEAST_KNOWN and any(digits in number for number in terms.numbers)
@@ -259,15 +266,15 @@ def _numbers(tokens: Sequence[_Token], terms: PrivateTerms) -> Iterator[tuple[in
             yield run[0].begin, run[-1].end, NUMBER
 
 
-def _named(tokens: Sequence[_Token], terms: PrivateTerms) -> Iterator[tuple[int, int, str]]:
+def _found_names(tokens: Sequence[_Token], terms: PrivateTerms) -> Iterator[tuple[int, int, str]]:
     words = [token.word for token in tokens]
-    for said in _ways(terms.names):
+    for said in _spellings(terms.names):
         for place in range(len(words) - len(said) + 1):
             if words[place : place + len(said)] == said:
                 yield tokens[place].start, tokens[place + len(said) - 1].end, NAME
 
 
-def _ways(names: Iterable[str]) -> Iterator[list[str]]:
+def _spellings(names: Iterable[str]) -> Iterator[list[str]]:
     """How a name may be said again: in full, and each word of it; of a Chinese one, its end."""
     for one in names:
         words = [token.word for token in _tokens(one)]
@@ -310,7 +317,7 @@ _NO_NAME = re.compile("高血压|高兴|高空|任何|白天|方便|常常|常�
 _THINGS: Final = small_words("no names")
 
 
-def introduced(text: str) -> set[str]:
+def introduced_names(text: str) -> set[str]:
     """The names that follow "I am", "soy", "我是" and the like, or a title; of a Chinese one that
     runs into what follows, each length that it may have."""
     found = {name for one in _OPENING.finditer(text) if (name := _written(text, one.end()))}
@@ -319,12 +326,12 @@ def introduced(text: str) -> set[str]:
     return found
 
 
-def introduced_in(record: Mapping[str, Any]) -> set[str]:
+def introduced_in_record(record: Mapping[str, Any]) -> set[str]:
     """The same of what people have written about a call, or to be said in it."""
     noted = [one.get("text") for key in ("notes", "sayings") for one in record.get(key) or ()]
     urgency = record.get("urgency_set") or {}
     noted += [urgency.get("reason"), *(urgency.get("reasons") or ())]
-    return {name for text in noted if text for name in introduced(str(text))}
+    return {name for text in noted if text for name in introduced_names(str(text))}
 
 
 def _written(text: str, place: int) -> str:
@@ -353,7 +360,7 @@ def _written(text: str, place: int) -> str:
 
 
 def _is_common(word: str) -> bool:
-    return word in _THINGS or bool(shipped("names").find(hear(word)))
+    return word in _THINGS or bool(load_lexicon("names").find(tokenize(word)))
 
 
 def _han(run: str) -> Iterator[str]:

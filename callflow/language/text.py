@@ -86,7 +86,7 @@ def simplified() -> dict[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Tokens:
     """An utterance as tokens; `text` joins them by spaces, `at` is where each begins in it."""
 
     tokens: tuple[str, ...]
@@ -95,19 +95,19 @@ class Heard:
 
 
 @lru_cache(maxsize=16)
-def hear(text: str) -> Heard:
+def tokenize(text: str) -> Tokens:
     """Return `text` as tokens. Never fails, whatever the text holds."""
-    return heard_from(_settled(_split(_folded(text[:MAX_CHARS]))))
+    return from_tokens(_settled(_split(_folded(text[:MAX_CHARS]))))
 
 
-def heard_from(tokens: list[str] | tuple[str, ...]) -> Heard:
+def from_tokens(tokens: list[str] | tuple[str, ...]) -> Tokens:
     """Return what has been heard from tokens that are in our form already."""
     at: list[int] = []
     place = 0
     for token in tokens:
         at.append(place)
         place += len(token) + 1
-    return Heard(tuple(tokens), " ".join(tokens), tuple(at))
+    return Tokens(tuple(tokens), " ".join(tokens), tuple(at))
 
 
 def without_accents(text: str) -> str:
@@ -123,7 +123,7 @@ def join_han(text: str) -> str:
 
 def has_words(text: str) -> bool:
     """True when anything was said that is no mark."""
-    return any(token not in MARKS for token in hear(text).tokens)
+    return any(token not in MARKS for token in tokenize(text).tokens)
 
 
 def is_han(token: str) -> bool:

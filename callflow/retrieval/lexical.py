@@ -16,7 +16,7 @@ from typing import Final
 import tantivy
 
 from callflow.errors import CallflowError
-from callflow.language.text import MARKS, hear, is_han
+from callflow.language.text import MARKS, is_han, tokenize
 
 _WORDS, _ROW = "words", "row"
 _HEAP_BYTES: Final = 15_000_000
@@ -39,7 +39,7 @@ class WordIndexBroken(CallflowError):
 
 def words_of(text: str) -> tuple[str, ...]:
     """Return what `text` is found by, each once: stems, Chinese characters and pairs of them."""
-    tokens = hear(text).tokens
+    tokens = tokenize(text).tokens
     found = [word if is_han(word) else stem(word) for word in tokens if word not in MARKS]
     found += [one + two for one, two in pairwise(tokens) if is_han(one) and is_han(two)]
     return tuple(dict.fromkeys(found[:_MOST_WORDS]))
@@ -51,7 +51,7 @@ def features_of(text: str) -> tuple[str, ...]:
     Pieces of four letters outlive misheard endings.
     """
     found = list(words_of(text))
-    spaced = [word for word in hear(text).tokens if word not in MARKS and not is_han(word)]
+    spaced = [word for word in tokenize(text).tokens if word not in MARKS and not is_han(word)]
     found += [f"{stem(one)}_{stem(two)}" for one, two in pairwise(spaced)]
     for word in spaced:
         held = f"<{word}>"
@@ -61,7 +61,7 @@ def features_of(text: str) -> tuple[str, ...]:
 
 def stems_of(text: str) -> tuple[str, ...]:
     """Return the words of `text`, in their order, as stems and single Chinese characters."""
-    return tuple(stem(word) for word in hear(text).tokens)
+    return tuple(stem(word) for word in tokenize(text).tokens)
 
 
 @lru_cache(maxsize=4096)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from callflow.language.lexicon import BadLexicon, Lexicon
-from callflow.language.text import hear
+from callflow.language.text import tokenize
 
 
 def found(line: str, text: str) -> bool:
-    return bool(Lexicon("cues", ["[x]", line]).find(hear(text)))
+    return bool(Lexicon("cues", ["[x]", line]).find(tokenize(text)))
 
 
 def test_words_may_be_missing_chosen_open_and_apart() -> None:
@@ -23,8 +23,8 @@ def test_words_may_be_missing_chosen_open_and_apart() -> None:
 
 def test_a_class_of_words_stands_for_any_of_them() -> None:
     lexicon = Lexicon("cues", ["{limb} = arm, left hand", "[x]", "{limb}|foot hurts"])
-    assert lexicon.sections(hear("my left hand hurts")) == {"x"}
-    assert lexicon.sections(hear("my foot hurts")) == {"x"}
+    assert lexicon.sections(tokenize("my left hand hurts")) == {"x"}
+    assert lexicon.sections(tokenize("my foot hurts")) == {"x"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.language.patterns import compile_pattern
+from callflow.language.lexicon import compile_pattern
 from callflow.responder.guard import Guard, LexiconError
 from callflow.responder.guard.rules import LANGUAGES, rulebook
 

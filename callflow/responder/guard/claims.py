@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from callflow.language.patterns import longest_first
+from callflow.language.lexicon import longest_first
 from callflow.responder.guard.reading import Reading
 from callflow.responder.guard.rules import Rule, Rulebook
 

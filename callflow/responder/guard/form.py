@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from callflow.language.patterns import CLAUSE_MARKS, Pattern
+from callflow.language.lexicon import CLAUSE_MARKS, Pattern
 from callflow.responder.guard.reading import Reading, denied, lower
 from callflow.responder.guard.rules import Rulebook
 

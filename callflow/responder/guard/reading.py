@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from callflow.language.patterns import CLAUSE_MARKS, Pattern
+from callflow.language.lexicon import CLAUSE_MARKS, Pattern
 from callflow.language.text import simplified, without_accents
 from callflow.responder.guard.rules import Rule, Rulebook
 

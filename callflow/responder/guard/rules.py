@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from callflow import strict_yaml
 from callflow.errors import CallflowError
-from callflow.language.patterns import (
+from callflow.language.lexicon import (
     Pattern,
     compile_pattern,
     english_forms,
