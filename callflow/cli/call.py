@@ -227,7 +227,7 @@ class TypedCall:
                 call_sid=self.call_sid,
                 language=language,
                 fillers=fillers(language),
-                tell=self._follow,
+                on_event=self._follow,
             )
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGINT, self._interrupt, placed)
@@ -319,7 +319,7 @@ class TypedCall:
         if aside and not self._terminal:
             terminal.print_note(terminal.plain(str(facts["text"])))
         elif event != "status":
-            self._show.tell(event, facts)
+            self._show.show_event(event, facts)
             self._prompted = self._typed and (event == "listens" or self._prompted)
 
     def _hear(self, text: str) -> None:

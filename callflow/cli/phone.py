@@ -199,7 +199,7 @@ async def _talk(account: PhoneAccount, plan: _Plan) -> int:
             from_=plan.from_,
             language=plan.language,
             fillers=fillers(plan.language),
-            tell=show.tell,
+            on_event=show.show_event,
         )
         interrupted = _interrupts(typist, call)
         if typed and not plan.as_json:

@@ -47,7 +47,7 @@ class HumanAnswer(StrEnum):
 class Show(Protocol):
     """Is told what happens in one call."""
 
-    def tell(self, event: str, facts: Mapping[str, object]) -> None:
+    def show_event(self, event: str, facts: Mapping[str, object]) -> None:
         """An event of `callflow.lab.carrier`."""
 
     def report(self, report: CallReport) -> None:
@@ -66,7 +66,7 @@ class ConversationPrinter:
         self._in_line = False
         self._prompted = False
 
-    def tell(self, event: str, facts: Mapping[str, object]) -> None:
+    def show_event(self, event: str, facts: Mapping[str, object]) -> None:
         """Show it, if people want to know."""
         text = str(facts.get("text", ""))
         match event:
@@ -137,13 +137,13 @@ class ConversationPrinter:
 class JsonLines:
     """For programs: one object for each event, the last of which is `report`."""
 
-    def tell(self, event: str, facts: Mapping[str, object]) -> None:
+    def show_event(self, event: str, facts: Mapping[str, object]) -> None:
         """The event as it is."""
         terminal.print_line(json.dumps({"event": event, **facts}, ensure_ascii=False))
 
     def report(self, report: CallReport) -> None:
         """`report`: everything that was said, heard and not heard."""
-        self.tell("report", report.as_dict())
+        self.show_event("report", report.as_dict())
 
 
 class Progress:

@@ -16,7 +16,7 @@ from callflow.lab.carrier.call_report import CallReport
 from callflow.lab.carrier.carrier_call import Call, OutboundCall, SimulatedPerson
 from callflow.lab.carrier.network_faults import FaultDice, NetworkFaults
 from callflow.lab.carrier.phone_account import PhoneAccount
-from callflow.lab.carrier.phone_line import Listener, Tell
+from callflow.lab.carrier.phone_line import EventCallback, Listener
 from callflow.lab.carrier.rest_server import ApiServer, RestApi
 from callflow.lab.carrier.simulated_people import Behaviour, Caller, HumanBehaviour
 from callflow.lab.carrier.switchboard import CallStep, OutboundRequest, Switchboard
@@ -151,7 +151,7 @@ class Carrier:
         call_sid: str | None = None,
         language: str = "en",
         fillers: Collection[str] = (),
-        tell: Tell | None = None,
+        on_event: EventCallback | None = None,
     ) -> Call:
         """Let somebody call. `language` and `fillers` are those of a Behaviour, if it is one."""
         sid = call_sid or self._switchboard.new_sid("CA")
@@ -163,7 +163,7 @@ class Carrier:
             own_faults = faults.of_caller(person.number_of_turns)
             person = Caller(person, own_faults, faults.dice("thinks"))
         identity = CallIdentity(self._switchboard.account_sid, sid, from_, to)
-        listener = Listener(identity.new_report(language), fillers, tell, say_again)
+        listener = Listener(identity.new_report(language), fillers, on_event, say_again)
         self.reports.append(listener.report)
         call = Call(self._switchboard, identity, listener, person, faults, self._fallback)
         call.send_callbacks_to(self._status_url, ALL)
@@ -178,9 +178,9 @@ class Carrier:
         to: str = NUMBER,
         from_: str = LIFT,
         call_sid: str | None = None,
-        tell: Tell | None = None,
+        on_event: EventCallback | None = None,
     ) -> CallReport:
-        placed = self.place(person, to=to, from_=from_, call_sid=call_sid, tell=tell)
+        placed = self.place(person, to=to, from_=from_, call_sid=call_sid, on_event=on_event)
         return await placed.ended()
 
     def _ring(self, asked: OutboundRequest) -> OutboundCall:

@@ -126,7 +126,7 @@ class Call(CallBase):
                     self.status = "completed"
             finally:
                 await cancelled(following, ordered)
-            self.listener.owe("next")
+            self.listener.expect_sound("next")
 
     async def _follow(self, first: CallStep) -> None:
         """Carry out documents until one ends without naming the next."""
@@ -159,7 +159,7 @@ class Call(CallBase):
         if self.status == "ringing":
             self.report.answered_after_s = time.monotonic() - self.listener.began
             self.become("in-progress")
-            self.listener.owe("greeting")
+            self.listener.expect_sound("greeting")
 
     async def _perform(self, document: Document) -> CallStep | None:
         for verb in document.verbs:
@@ -200,7 +200,7 @@ class Call(CallBase):
     async def _recover(self, failure: Failure, step: CallStep) -> CallStep | None:
         """Go to the number's fallback once; else the caller hears that it is over."""
         self.report.failures.append(str(failure))
-        self.listener.tell("failure", reason=str(failure))
+        self.listener.emit("failure", reason=str(failure))
         if self._fallback is not None and not step.fallback:
             url = failure.url if not isinstance(failure, TwimlRefused) else step.url
             error = {"ErrorCode": str(failure.code), "ErrorUrl": url.partition("#")[0]}
@@ -216,7 +216,7 @@ class Call(CallBase):
         application has been told of the end."""
         if self.report.ended_by == "application":
             self.listener.settle_turn()
-        self.listener.relieve()
+        self.listener.end_silence()
         self.line.closed()
         self.report.duration_s = time.monotonic() - self.listener.began
         if self.status == "completed":
@@ -226,7 +226,7 @@ class Call(CallBase):
         if self._asked:
             await asyncio.wait(set(self._asked))
         await self._callbacks.sent()
-        self.listener.tell("ended", by=self.report.ended_by, failed=self.report.failed)
+        self.listener.emit("ended", by=self.report.ended_by, failed=self.report.failed)
 
 
 UNANSWERED = {"never": "no-answer", "busy": "busy", "refuses": "busy", "fails": "failed"}

@@ -27,7 +27,7 @@ async def gather(call: CallBase, verb: Gather) -> Result | None:
         await receiver.listen()
     finally:
         call.line.detach(receiver)
-    call.listener.owe("reply")
+    call.listener.expect_sound("reply")
     return receiver.result()
 
 
@@ -121,7 +121,7 @@ class _GatherSession:
         if self.ready and not self._noticed.is_set():
             self._call.line.awaiting = False
             self._call.listener.settle_turn()
-            self._call.listener.relieve()
+            self._call.listener.end_silence()
             self._call.line.change()
         while not await _within(self._noticed, self._verb.timeout_s):
             if not self._held:

@@ -1,8 +1,8 @@
 """Gives a person their end of a call: to hear, to speak, to press keys and to hang up.
 
 `Listener` keeps the account of silence: words and tones close one, their end opens one, and
-`relieve` says that nobody is expected to speak. What takes in speech at the other end (a Gather, a
-relay session) attaches itself to the `CallerLine`; between two of them nobody hears what is said.
+`end_silence` says that nobody is expected to speak. What takes in speech at the other end (a
+Gather, a relay session) attaches itself to the `CallerLine`; between two nobody hears what is said.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def spoken_part(text: str, after_s: float, speed: float) -> str:
 SHORTEST_S: Final = 0.05
 """Between two sentences or tokens nobody notices less. After the caller's own words all counts."""
 
-Tell = Callable[[str, dict[str, object]], None]
+EventCallback = Callable[[str, dict[str, object]], None]
 """Is told each event as it happens: its name, and facts that JSON can hold."""
 
 
@@ -69,14 +69,14 @@ class Listener:
         self,
         report: CallReport,
         fillers: Collection[str] = (),
-        tell: Tell | None = None,
+        on_event: EventCallback | None = None,
         say_again: Collection[str] = (),
     ) -> None:
         self.report = report
         self.began = time.monotonic()
         self._fillers = frozenset(_plain(filler) for filler in fillers)
         self._again = frozenset(_plain(phrase) for phrase in say_again)
-        self._tell = tell
+        self._on_event = on_event
         self._cause: Cause | None = None
         self._since = 0.0
         self._mischief_before = 0.0
@@ -90,18 +90,18 @@ class Listener:
     def now() -> float:
         return time.monotonic()
 
-    def tell(self, event: str, **facts: object) -> None:
-        if self._tell is not None:
-            self._tell(event, {"at_s": round(time.monotonic() - self.began, 3), **facts})
+    def emit(self, event: str, **facts: object) -> None:
+        if self._on_event is not None:
+            self._on_event(event, {"at_s": round(time.monotonic() - self.began, 3), **facts})
 
-    def owe(self, cause: Cause, since: float | None = None) -> None:
+    def expect_sound(self, cause: Cause, since: float | None = None) -> None:
         """It is the application's turn; a silence that runs already goes on."""
         if self._cause is None:
             self._cause = cause
             self._since = time.monotonic() if since is None else since
             self._mischief_before = self.report.mischief_s
 
-    def relieve(self) -> None:
+    def end_silence(self) -> None:
         """Nobody is expected to speak: the silence, if there is one, ends here."""
         if self._cause is None:
             return
@@ -113,16 +113,16 @@ class Listener:
         on_purpose_s = min(length, self.report.mischief_s - self._mischief_before)
         silence = Silence(self._since - self.began, length, cause, turn, on_purpose_s)
         self.report.silences.append(silence)
-        self.tell("silence", length_s=round(length, 3), cause=cause)
+        self.emit("silence", length_s=round(length, 3), cause=cause)
 
     def begin(self, text: str, kind: Kind, at: float | None = None) -> HeardSound:
         """Something is heard from now on, or from `at`, when what is being said will have ended."""
-        self.relieve()
+        self.end_silence()
         begins = time.monotonic() if at is None else at
         heard = HeardSound(begins - self.began, text, kind, filler=self.is_filler(text))
         turns = self.report.turns
         (turns[-1].heard if turns else self.report.greeting).append(heard)
-        self.tell("heard", kind=kind, text=text, filler=heard.filler)
+        self.emit("heard", kind=kind, text=text, filler=heard.filler)
         return heard
 
     def finish(self, heard: HeardSound, text: str | None = None, at: float | None = None) -> None:
@@ -131,9 +131,9 @@ class Listener:
         heard.until_s = ended - self.began
         if text is not None and text != heard.text:
             heard.text, heard.cut = text, True
-            self.tell("cut", text=text)
+            self.emit("cut", text=text)
 
-    def unhear(self, heard: HeardSound) -> None:
+    def retract(self, heard: HeardSound) -> None:
         """It was to be said, and then was not."""
         for one in (self.report.greeting, *(turn.heard for turn in self.report.turns[-2:])):
             if heard in one:
@@ -313,7 +313,7 @@ class CallerLine:
         """Begin to speak without saying yet what: the agent falls silent."""
         if self.receiver is not None:
             self.speaking = True
-            self.listener.relieve()
+            self.listener.end_silence()
             await self.receiver.speech_begins(self._turn("", repeated=False))
 
     async def press(self, digit: str) -> SpokenTurn:
@@ -351,9 +351,9 @@ class CallerLine:
         """The turn has begun: from here on what is heard belongs to it."""
         turn.began_s = self._now()
         self.listener.settle_turn()
-        self.listener.relieve()
+        self.listener.end_silence()
         self.listener.report.turns.append(turn)
-        self.listener.tell("said", turn=turn.number, text=turn.said, repeated=turn.repeated)
+        self.listener.emit("said", turn=turn.number, text=turn.said, repeated=turn.repeated)
 
     def _turn(self, said: str, repeated: bool) -> SpokenTurn:
         return SpokenTurn(len(self.listener.report.turns) + 1, said, self._now(), repeated=repeated)
@@ -363,14 +363,14 @@ class CallerLine:
 
     def _expect_reply(self) -> None:
         self.awaiting = True
-        self.listener.owe("reply")
+        self.listener.expect_sound("reply")
 
     async def _heard_by(self) -> SpeechReceiver | None:
         """Whoever hears one now, once somebody does; None when the call is over or a human has
         come."""
         if self.receiver is None and not self.over and not self.with_human:
             # They want to speak, and there is nobody: that is a silence too.
-            self.listener.owe("session")
+            self.listener.expect_sound("session")
 
         def heard_or_over() -> bool:
             one = self.receiver

@@ -75,7 +75,7 @@ class Speaker:
         """Say `text` after all that came before. While the person speaks it is talked over: they
         would interrupt it at once."""
         if self._line.speaking:
-            self._listener.tell("talked_over", text=text)
+            self._listener.emit("talked_over", text=text)
             return
         now = time.monotonic()
         message = self._messages[-1] if self._messages else None
@@ -118,7 +118,7 @@ class Speaker:
             return
         if now > self._until:
             # A gap in the middle of the message ends here.
-            self._listener.relieve()
+            self._listener.end_silence()
         begin = max(now, self._until)
         self._until = begin + speech_seconds(text, self._line.speed)
         message.pieces.append((text, begin, self._until))
@@ -126,7 +126,7 @@ class Speaker:
         heard.text += text
         heard.filler = self._listener.is_filler(heard.text)
         heard.until_s = self._until - self._listener.began
-        self._listener.tell("token", text=text)
+        self._listener.emit("token", text=text)
         if self._end is not None:
             self._end.cancel()
         self._end = asyncio.get_running_loop().call_at(self._until, self._finish_speaking)
@@ -148,17 +148,17 @@ class Speaker:
             heard = message.heard
             self._hand_over(filler=heard.filler and not self._listener.asks_again(heard.text))
         elif self._line.awaiting:
-            self._listener.owe("mid_reply", since=self._until)
+            self._listener.expect_sound("mid_reply", since=self._until)
 
     def _hand_over(self, *, filler: bool) -> None:
         """All has been said: the person's turn, unless they know that more will come: somebody who
         has asked for nothing yet waits for nothing."""
         if filler and self._line.awaiting and self._listener.report.turns:
-            self._listener.owe("next")
+            self._listener.expect_sound("next")
             return
         self._line.awaiting = False
         self._listener.settle_turn()
-        self._listener.relieve()
+        self._listener.end_silence()
         self._line.change()
 
     def _current(self, now: float) -> _SpokenMessage | None:
@@ -171,7 +171,7 @@ class Speaker:
         """Nothing of what has come so far is said any more."""
         for message in self._messages:
             if message.begins > now:
-                self._listener.unhear(message.heard)
+                self._listener.retract(message.heard)
             elif message.pieces[-1][2] > now:
                 self._listener.finish(message.heard, message.part_said(now, self._line.speed), now)
         for telling in self._playing:
@@ -328,7 +328,7 @@ class RelaySession:
             interruptible = self._verb.greeting_interruptible
             self._speaker.token(self._verb.greeting, last=True, interruptible=interruptible)
         elif not self._line.awaiting:
-            self._call.listener.relieve()
+            self._call.listener.end_silence()
 
     async def _listen(self, socket: ClientConnection) -> dict[str, str]:
         try:
@@ -360,7 +360,7 @@ class RelaySession:
                 self._speaker.token(" " * int(PLAY_S * 15), last=True)
             case {"type": "sendDigits", "digits": str(digits)}:
                 self._call.report.digits_sent.append(digits)
-                self._call.listener.tell("digits_sent", digits=digits)
+                self._call.listener.emit("digits_sent", digits=digits)
             case {"type": "language"}:
                 self._language = str(message.get("transcriptionLanguage", self._language))
             case {"type": "end"}:
@@ -409,9 +409,9 @@ class RelaySession:
 
     def _lost(self, reason: str) -> None:
         self._call.report.failures.append(f"{self._verb.url}: {reason}")
-        self._call.listener.tell("session_lost", reason=reason)
+        self._call.listener.emit("session_lost", reason=reason)
         if self._line.awaiting:
-            self._call.listener.owe("session")
+            self._call.listener.expect_sound("session")
 
     async def _send(self, frame: dict[str, Any]) -> bool:
         assert self._socket is not None, "nothing is sent before the socket is open"

@@ -316,7 +316,7 @@ class Typist:
         receiver = line.receiver
         if receiver is not None:
             receiver.hold()
-        line.listener.tell("listens")
+        line.listener.emit("listens")
         reading = asyncio.create_task(self._lines.get())
         gone = asyncio.create_task(line.until(lambda: line.over))
         try:

@@ -145,7 +145,7 @@ class CallBase:
         """Change the status and tell the application. A status that stands is not told again."""
         if status != self.status:
             self.status = status
-            self.listener.tell("status", status=status)
+            self.listener.emit("status", status=status)
             self._callbacks.send(status)
 
     def order(self, step: CallStep | None, by: EndedBy = "application") -> None:
@@ -179,7 +179,7 @@ class CallBase:
             self.listener.finish(heard, said)
             raise
         self.listener.finish(heard)
-        self.listener.owe("next")
+        self.listener.expect_sound("next")
 
     async def _ask(
         self, address: AppAddress, form: Mapping[str, str], turn: SpokenTurn | None
@@ -221,7 +221,7 @@ class VoiceLink:
         if self._heard is not None:
             self._line.listener.finish(self._heard)
             self._heard = None
-            self._line.listener.owe("human_left")
+            self._line.listener.expect_sound("human_left")
             self._line.parted()
 
 
@@ -239,7 +239,7 @@ def play_tone(listener: Listener, kind: Kind) -> Iterator[None]:
     finally:
         if heard.until_s is None:
             listener.finish(heard)
-            listener.owe("next")
+            listener.expect_sound("next")
 
 
 @dataclass(slots=True)
@@ -296,11 +296,11 @@ class ConferenceRooms:
             if member.alone is None and member.noun.music:
                 member.alone = listener.begin("", "music")
             elif not member.noun.music:
-                listener.owe("next")
+                listener.expect_sound("next")
 
 
 def _leave(member: _ConferenceMember) -> None:
     if member.alone is not None:
         member.call.listener.finish(member.alone)
-        member.call.listener.owe("next")
+        member.call.listener.expect_sound("next")
     member.talk.end()
