@@ -14,9 +14,9 @@ from callflow.call.facts import merged
 from callflow.call.language_tag import primary_language
 from callflow.call.record import CallRecord, Sentence, SopChunk, TurnAnalysis
 from callflow.call.urgency import Urgency
+from callflow.language.caller_facts import learn
 from callflow.language.danger import all_clear, dangers
 from callflow.language.detect import asked_for, detect
-from callflow.language.facts import learn
 from callflow.language.questions import questions
 from callflow.procedures.triage import Signs, Triage, grounds, procedures, triage
 from callflow.retrieval.engine import Engine, Hit
@@ -95,7 +95,7 @@ class Understanding:
         learned = learn(said, primary_language(language), question)
         heard = signs(engine, said, language)
         if question == HURT and learned.get("injured") is True:
-            heard = replace(heard, told=frozenset({"medical"}))
+            heard = replace(heard, answered=frozenset({"medical"}))
         if language != record.language:
             heard = _without(heard, FOREIGN)
         found = triage(heard, Triage.of(record), engine.urgencies)

@@ -16,7 +16,7 @@ from callflow.errors import CallflowError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from callflow.lab.evaluation.scoring import Bound, Result
+    from callflow.lab.evaluation.scoring import Bound, Evaluation
 
 UNUSABLE = 2
 """Nothing was measured: 1 is kept for numbers that are out of bounds."""
@@ -122,7 +122,7 @@ def _measure(
     retrieval: Literal["lexical", "semantic"] | None,
     sop_dir: Path | None,
     guard: Path | None,
-) -> Result:
+) -> Evaluation:
     from callflow.lab.evaluation.dataset import read, shipped
     from callflow.lab.evaluation.evaluate import evaluate, read_sentences
     from callflow.lab.evaluation.rehearsal import Sources, assemble
@@ -135,7 +135,7 @@ def _measure(
     return evaluate(labelled, assemble(procedures, retrieval), sentences)
 
 
-def _print_report(report: Mapping[str, Any], result: Result, *, wrong: bool) -> None:
+def _print_report(report: Mapping[str, Any], result: Evaluation, *, wrong: bool) -> None:
     terminal.print_page(_score_table(report))
     terminal.print_line("")
     for sentence in _summarize(report):

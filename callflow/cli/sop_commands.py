@@ -200,11 +200,11 @@ def try_out(
     parts = assemble(Sources.read(folder), retrieval)
     said = [clean(CALL_SID, words) for words in (*(after or ()), utterance)]
     turn = rehearse(said, language, parts.understanding, parts.responder)[-1]
-    told = as_dict(turn, nearest(turn, parts.engine), parts.engine.urgencies)
+    found = as_dict(turn, nearest(turn, parts.engine), parts.engine.urgencies)
     if as_json:
-        terminal.print_line(json.dumps(told))
+        terminal.print_line(json.dumps(found))
     else:
-        _show(told)
+        _print_turn(found)
 
 
 def as_dict(turn: Turn, hits: Sequence[Hit], urgencies: Mapping[str, str]) -> dict[str, Any]:
@@ -238,25 +238,25 @@ def as_dict(turn: Turn, hits: Sequence[Hit], urgencies: Mapping[str, str]) -> di
     }
 
 
-def _show(told: Mapping[str, Any]) -> None:
+def _print_turn(found: Mapping[str, Any]) -> None:
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(width=9, style="bold")
     grid.add_column()
-    for name, words in _rows(told):
+    for name, words in _rows(found):
         grid.add_row(name, terminal.text(words))
     terminal.print_page(grid)
 
 
-def _rows(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _rows(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     from callflow.call.urgency import MEANINGS
 
-    urgency = told["urgency"]
-    yield "scenario", told["scenario"] or "unknown: the reply asks"
-    if others := [name for name in told["open_scenarios"] if name != told["scenario"]]:
+    urgency = found["urgency"]
+    yield "scenario", found["scenario"] or "unknown: the reply asks"
+    if others := [name for name in found["open_scenarios"] if name != found["scenario"]]:
         yield "also open", terminal.sentence(others)
-    likely = [each for each in told["likely"] if each["probability"] >= _WORTH_SHOWING]
+    likely = [each for each in found["likely"] if each["probability"] >= _WORTH_SHOWING]
     yield (
         "likely",
         terminal.sentence(
@@ -267,18 +267,18 @@ def _rows(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "urgency", f"{urgency}, {MEANINGS[urgency]}" if urgency else "unknown"
     yield (
         "danger",
-        f"{terminal.sentence(told['dangers']) or 'none heard'}"
-        f" · life at risk {told['danger_probability']:.0%}",
+        f"{terminal.sentence(found['dangers']) or 'none heard'}"
+        f" · life at risk {found['danger_probability']:.0%}",
     )
-    if told["all_clear"]:
+    if found["all_clear"]:
         yield "all clear", "said: everybody is out, or nothing was the matter"
-    yield "facts", terminal.sentence(_fact(*each) for each in told["facts"].items()) or "none"
-    yield "language", told["language"]
-    for index, each in enumerate(told["chunks"]):
+    yield "facts", terminal.sentence(_fact(*each) for each in found["facts"].items()) or "none"
+    yield "language", found["language"]
+    for index, each in enumerate(found["chunks"]):
         yield "" if index else "chunks", f"{each['score']:7.3f}  {each['id']}"
-    if told["needs_human"]:
-        yield "human", told["needs_human"]
-    yield "reply", told["reply"] or "(silence: a machine called)"
+    if found["needs_human"]:
+        yield "human", found["needs_human"]
+    yield "reply", found["reply"] or "(silence: a machine called)"
 
 
 def _fact(name: str, value: Any) -> str:
@@ -304,8 +304,8 @@ def index(as_json: terminal.AsJson = False) -> None:
     took_s = round(time.monotonic() - began, 1)
     folder, scenarios = bootstrap.index_dir(), len(bootstrap.library().documents)
     if as_json:
-        told = {"folder": str(folder), "scenarios": scenarios, "took_s": took_s}
-        terminal.print_line(json.dumps(told))
+        found = {"folder": str(folder), "scenarios": scenarios, "took_s": took_s}
+        terminal.print_line(json.dumps(found))
         return
     terminal.print_line(
         f"{folder}: {terminal.counted(scenarios, 'scenario')}, ready after {took_s} s"

@@ -1,1 +1,1 @@
-"""What one utterance of a caller tells: its language, facts, dangers, and whether all is over."""
+"""Reads what callers say, in English, Spanish and Chinese, by lexicons and rules."""

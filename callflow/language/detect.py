@@ -1,4 +1,4 @@
-"""Which language a caller speaks, and which one they ask for.
+"""Detects the language that a caller speaks, and the one that they ask for.
 
 The script decides first, then small words. A few words of another language change nothing: callers
 spell names and quote signs, and "no" is a word of two languages. Only a cry does: "ayuda", 救命.

@@ -178,7 +178,7 @@ def compile_pattern(
     searched for, and not tried at the beginning of a word. Raises ValueError for an unknown field
     and for what is no pattern.
     """
-    reader = _Reader(source, fields, spaced)
+    reader = _PatternReader(source, fields, spaced)
     start = "(?<= )" if spaced and anywhere and not source.startswith("^") else ""
     try:
         regex = re.compile(start + reader.whole())
@@ -238,7 +238,7 @@ def longest_first(forms: Iterable[str]) -> str:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _PatternReader:
     """Reads a pattern from left to right, and gives the regular expression of what it read."""
 
     source: str

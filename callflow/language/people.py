@@ -1,4 +1,4 @@
-"""How many people are in the lift, by what the caller says; never a guess.
+"""Counts the people in the lift by what the caller says; never a guess.
 
 The speaker counts only where the words hold them: "me and my two kids" are three, "there are two
 people stuck in there" are two.

@@ -1,4 +1,4 @@
-"""Where a lift stands and what it is called: floors, lift numbers, and callers' names."""
+"""Reads floors, lift numbers and callers' names."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def _found_names(tokens: Sequence[_Token], terms: PrivateTerms) -> Iterator[tupl
 
 
 def _spellings(names: Iterable[str]) -> Iterator[list[str]]:
-    """How a name may be said again: in full, and each word of it; of a Chinese one, its end."""
+    """Yield the ways to say a name again: in full, each word of it, the end of a Chinese one."""
     for one in names:
         words = [token.word for token in _tokens(one)]
         if not words:

@@ -426,13 +426,13 @@ def _add_condition(source: _Source, bullet: _Bullet, condition: str, part: str) 
     if not allowed or _CONDITIONS[key] in known:
         place = "a question under ### Ask" if for_questions else "a sentence that is spoken"
         source.fail(bullet.line, f"{{{key}: …}} is for one fact, and for {place}")
-    _refuse_unknown_fact(source, bullet.line, value, told=for_questions)
+    _refuse_unknown_fact(source, bullet.line, value, by_callers=for_questions)
     known[_CONDITIONS[key]] = value
 
 
-def _refuse_unknown_fact(source: _Source, line: int, fact: str, *, told: bool) -> None:
-    """Refuse a fact that callers do not tell (`told`), or that nobody could record."""
-    if told:
+def _refuse_unknown_fact(source: _Source, line: int, fact: str, *, by_callers: bool) -> None:
+    """Refuse a fact that callers do not tell (`by_callers`), or that nobody could record."""
+    if by_callers:
         if fact not in CALLER_FACTS:
             source.fail(line, f"callers tell no fact {fact!r}{did_you_mean(fact, CALLER_FACTS)}")
         return

@@ -1,4 +1,4 @@
-"""What the caller's words make of a call: which scenarios apply, in which order, how urgent it is.
+"""Decides which scenarios a call is about, in which order, and how urgent it is.
 
 Pure policy over what the classifier scored and which cues of danger were heard. Scenarios are only
 added: several may be open at once, the gravest comes first. What takes one away again is an
@@ -78,12 +78,12 @@ class Triage:
 @dataclass(frozen=True, slots=True)
 class Signs:
     """What one utterance gives. `dangers`: names of `call/facts.py` DANGERS that were heard, and
-    not denied; `told`: those that answer our question, and need no other evidence; `released`: an
-    explicit all-clear; `silent`: nothing was said."""
+    not denied; `answered`: those that answer our question, and need no other evidence;
+    `released`: an explicit all-clear; `silent`: nothing was said."""
 
     scored: Scored
     dangers: frozenset[str] = frozenset()
-    told: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
     released: bool = False
     silent: bool = False
 
@@ -120,7 +120,7 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
     found = [
         name for name, p in likely if p >= (CLEAR if begun and name not in before.open else LIKELY)
     ]
-    found += [SCENARIO_OF[danger] for danger in sorted(signs.told)]
+    found += [SCENARIO_OF[danger] for danger in sorted(signs.answered)]
     shares = dict(likely)
     hinted = [SCENARIO_OF[danger] for danger in sorted(signs.dangers)]
     for name in hinted:

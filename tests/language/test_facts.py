@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callflow.call.facts import CALLER_FACTS, DANGERS, VULNERABLE
-from callflow.language.facts import INJURIES, learn
+from callflow.language.caller_facts import INJURIES, learn
 
 CASES = Path(__file__).with_name("facts_cases.txt").read_text(encoding="utf-8").splitlines()
 KINDS: dict[str, type] = {"whole": int, "flag": bool, "text": str, "words": list}

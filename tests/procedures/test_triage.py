@@ -124,7 +124,7 @@ SIGNS = st.builds(
         st.floats(0, 1),
     ),
     dangers=st.frozensets(st.sampled_from(DANGERS), max_size=3),
-    told=st.frozensets(st.sampled_from(DANGERS), max_size=1),
+    answered=st.frozensets(st.sampled_from(DANGERS), max_size=1),
     released=st.booleans(),
     silent=st.booleans(),
 )
@@ -157,7 +157,7 @@ def test_a_key_phrase_and_a_word_for_a_danger_raise_whatever_else_was_said_aroun
 
 
 def test_a_danger_that_answers_our_question_needs_no_other_evidence() -> None:
-    found = _after(Signs(Scored(), told=frozenset({"medical"})), "entrapment_standard")
+    found = _after(Signs(Scored(), answered=frozenset({"medical"})), "entrapment_standard")
     assert found == Triage("medical", ("medical", "entrapment_standard"), "P1")
 
 

@@ -1,1 +1,1 @@
-"""How well callers are understood and answered: labelled utterances in, numbers out."""
+"""Measures how well callers are understood and answered: labelled utterances in, numbers out."""

@@ -25,12 +25,12 @@ from callflow.lab.evaluation.dataset import Labelled, Words, lines_of
 from callflow.lab.evaluation.rehearsal import Parts, Topics, Turn, open_call
 from callflow.lab.evaluation.scoring import (
     Answer,
+    Evaluation,
     Found,
     GuardFigures,
     Judged,
     Mistake,
-    Replies,
-    Result,
+    ReplyFigures,
 )
 from callflow.procedures.library import SopLibrary
 from callflow.procedures.triage import Scored
@@ -46,18 +46,18 @@ _WARMING: Final = "hello is anybody there"
 
 def evaluate(
     labelled: Sequence[Labelled], parts: Parts, sentences: Iterable[Spoken] = ()
-) -> Result:
+) -> Evaluation:
     """Try all of it. `sentences` are labelled ones for the guard, besides the procedures' own."""
     tried = parts.other or parts.own
     # What is built when it is first used is no part of anybody's latency.
     tried.search.score(_WARMING)
     judged: list[Judged] = []
-    replies = Replies()
+    replies = ReplyFigures()
     for each in labelled:
         turn, answer = _heard(each, tried, parts)
         judged.append((each, answer))
         replies = _added(replies, turn, parts.guard, each.where)
-    return Result(
+    return Evaluation(
         judged=tuple(judged),
         chunk_ids=frozenset(passage.id for passage in tried.corpus.passages),
         replies=replies,
@@ -134,9 +134,9 @@ class _Clock:
         self.ms += (time.perf_counter() - self._since) * 1000
 
 
-def _added(so_far: Replies, turn: Turn, guard: Guard, where: str) -> Replies:
+def _added(so_far: ReplyFigures, turn: Turn, guard: Guard, where: str) -> ReplyFigures:
     silent = any(chunk.silent for chunk in turn.record.retrieved_sop_chunks)
-    return Replies(
+    return ReplyFigures(
         n=so_far.n + 1,
         sentences=so_far.sentences + len(turn.sentences),
         empty=so_far.empty + (not turn.sentences and not silent),
@@ -188,8 +188,8 @@ def judge_guard(guard: Guard, library: SopLibrary, lines: Iterable[Spoken] = ())
         for language in document.languages:
             chunks = library.chunks(document.id, language)
             facts = {**_waited_for(chunks), **_ALL_IS_KNOWN}
-            told, untold = _call(language, chunks, facts), _call(language, chunks, {})
-            _try_own(guard, told, untold, counts, mistakes)
+            late, early = _call(language, chunks, facts), _call(language, chunks, {})
+            _try_own(guard, late, early, counts, mistakes)
     for line in lines:
         rule = guard.check(line.sentence, language=line.language, facts=line.facts, approved={})
         counts["forbidden" if line.forbidden else "harmless"] += 1
@@ -201,24 +201,24 @@ def judge_guard(guard: Guard, library: SopLibrary, lines: Iterable[Spoken] = ())
 
 def _try_own(
     guard: Guard,
-    told: CallRecord,
-    untold: CallRecord,
+    late: CallRecord,
+    early: CallRecord,
     counts: Counter[str],
     mistakes: list[Mistake],
 ) -> None:
-    waiting = {name: one for name, one in approved(untold).items() if one.waits_for is not None}
-    for name, one in approved(told).items():
-        where = f"{told.scenario_type}.{one.section}.{name}"
+    waiting = {name: one for name, one in approved(early).items() if one.waits_for is not None}
+    for name, one in approved(late).items():
+        where = f"{late.scenario_type}.{one.section}.{name}"
         counts["own"] += 1
-        if (rule := _rule(guard, one.text, told)) is not None:
+        if (rule := _rule(guard, one.text, late)) is not None:
             counts["own_caught"] += 1
-            mistakes.append(Mistake(where, told.language, one.text, rule))
+            mistakes.append(Mistake(where, late.language, one.text, rule))
         if name in waiting:
             counts["waiting"] += 1
-            if _rule(guard, one.text, untold) is not None:
+            if _rule(guard, one.text, early) is not None:
                 counts["waiting_caught"] += 1
             else:
-                mistakes.append(Mistake(where, told.language, one.text, None))
+                mistakes.append(Mistake(where, late.language, one.text, None))
 
 
 def _rule(guard: Guard, sentence: str, record: CallRecord) -> str | None:

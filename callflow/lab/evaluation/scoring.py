@@ -133,7 +133,7 @@ class GuardFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Replies:
+class ReplyFigures:
     """What the responder said: `n` replies of `sentences` together, `empty` ones where something
     should have been said, and the sentences that the guard would have caught."""
 
@@ -144,12 +144,12 @@ class Replies:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Evaluation:
     """What came of it. `chunk_ids` are those of all chunks that could be found."""
 
     judged: tuple[Judged, ...]
     chunk_ids: frozenset[str]
-    replies: Replies
+    replies: ReplyFigures
     guard: GuardFigures
 
 
@@ -302,7 +302,7 @@ class Bound:
         return None
 
 
-def as_dict(result: Result, *, wrong: bool = False) -> dict[str, Any]:
+def as_dict(result: Evaluation, *, wrong: bool = False) -> dict[str, Any]:
     """Return the whole report. Field names are a promise; null is a number without a basis.
 
     `wrong`: with the utterances that were wrongly answered, and what was made of them.
@@ -338,11 +338,11 @@ def as_dict(result: Result, *, wrong: bool = False) -> dict[str, Any]:
         "guard": result.guard.as_dict(),
     }
     if wrong:
-        report["wrong"] = [_told(pair, result) for pair in mistaken(result)]
+        report["wrong"] = [_as_row(pair, result) for pair in mistaken(result)]
     return report
 
 
-def mistaken(result: Result) -> list[Judged]:
+def mistaken(result: Evaluation) -> list[Judged]:
     """Return the utterances whose scenario or danger to life was not told rightly, in order."""
     return [
         (labelled, answer)
@@ -358,7 +358,7 @@ def fault(labelled_danger: bool | None, answered_danger: bool) -> str:
     return "missed" if labelled_danger else "false alarm"
 
 
-def _told(pair: Judged, result: Result) -> dict[str, Any]:
+def _as_row(pair: Judged, result: Evaluation) -> dict[str, Any]:
     labelled, answer = pair
     return {
         "where": labelled.where,

@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from callflow.call.language_tag import primary_language
-from callflow.responder.guard.claims import (
+from callflow.responder.guard.form import fault, strange
+from callflow.responder.guard.rules import LANGUAGES, LexiconError, rulebook
+from callflow.responder.guard.sentence import Reading, normalised
+from callflow.responder.guard.unsupported import (
     CONFIRMED,
     confirmed_minutes,
     unsupported_claim,
     unsupported_time,
 )
-from callflow.responder.guard.form import fault, strange
-from callflow.responder.guard.reading import Reading, normalised
-from callflow.responder.guard.rules import LANGUAGES, LexiconError, rulebook
 
 __all__ = ["Guard", "LexiconError"]
 

@@ -18,8 +18,8 @@ from functools import lru_cache
 from typing import Final
 
 from callflow.language.lexicon import CLAUSE_MARKS, Pattern
-from callflow.responder.guard.reading import Reading, denied, lower
 from callflow.responder.guard.rules import Rulebook
+from callflow.responder.guard.sentence import Reading, denied, lower
 
 # Half a minute of speech (zh speaks a syllable per letter); a procedure's longest sentence is 400.
 MOST_CHARS: Final = 400

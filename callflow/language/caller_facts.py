@@ -214,7 +214,7 @@ def plain_answer(heard: Tokens, fact: str, elsewhere: set[int]) -> bool | None:
     cues: _Cues = {}
     for match in load_lexicon("answers").find(heard):
         cues.setdefault(match.start, {})[match.section] = match.end
-    reader = _Reader(heard, fact, elsewhere, cues)
+    reader = _PlainAnswer(heard, fact, elsewhere, cues)
     said: bool | None = None
     place = reader.after_openers(0)
     while (word := reader.word_at(place)) is not None and reader.stands(word):
@@ -225,7 +225,7 @@ def plain_answer(heard: Tokens, fact: str, elsewhere: set[int]) -> bool | None:
     return said
 
 
-class _Reader:
+class _PlainAnswer:
     def __init__(self, heard: Tokens, fact: str, elsewhere: set[int], cues: _Cues) -> None:
         self._tokens, self._fact = heard.tokens, fact
         self._elsewhere, self._cues = elsewhere, cues

@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from callflow.language.lexicon import longest_first
-from callflow.responder.guard.reading import Reading
 from callflow.responder.guard.rules import Rule, Rulebook
+from callflow.responder.guard.sentence import Reading
 
 CONFIRMED: Final = "dispatch.confirmed_with_eta"
 # "Soon" is no lie where the time that was recorded is at most this many minutes.
