@@ -65,12 +65,11 @@ def approved(record: CallRecord) -> dict[str, Approved]:
 
 
 def conditions(record: CallRecord) -> dict[str, str | None]:
-    """Return the same sentences, with their gaps, and the fact that each waits for: for a guard."""
-    return {
-        line.text: line.only_after
-        for chunk, line in _allowed(record)
-        if chunk.section in ("ask", "say")
-    }
+    """Return the same sentences and the approved answers to what the caller asks, with their gaps,
+    and the fact that each waits for: for a guard."""
+    said = [line for chunk, line in _allowed(record) if chunk.section in ("ask", "say")]
+    answers = record.analysis.answers if record.analysis is not None else ()
+    return {line.text: line.only_after for line in (*answers, *said)}
 
 
 def next_questions(record: CallRecord) -> dict[str, int]:
