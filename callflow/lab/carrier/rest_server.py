@@ -10,7 +10,7 @@ import asyncio
 import base64
 import hmac
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -112,16 +112,22 @@ class RestApi:
         account = f"/2010-04-01/Accounts/{switchboard.account_sid}"
         self.app = Starlette(
             routes=[
-                Route(f"{account}/Calls.json", self._create, methods=["POST"]),
-                Route(f"{account}/Calls/{{sid}}.json", self._update, methods=["POST"]),
-                Route(f"{account}/Calls/{{sid}}.json", self._read, methods=["GET"]),
+                self._route(f"{account}/Calls.json", self._create, "POST"),
+                self._route(f"{account}/Calls/{{sid}}.json", self._update, "POST"),
+                self._route(f"{account}/Calls/{{sid}}.json", self._read, "GET"),
                 Route("/{rest:path}", _not_found, methods=["GET", "POST", "DELETE"]),
             ]
         )
 
+    def _route(
+        self, path: str, answer: Callable[[Request], Awaitable[Response]], method: str
+    ) -> Route:
+        async def answer_authorized(request: Request) -> Response:
+            return self._refusal(request) or await answer(request)
+
+        return Route(path, answer_authorized, methods=[method])
+
     async def _create(self, request: Request) -> Response:
-        if (refusal := self._refusal(request)) is not None:
-            return refusal
         fields = await _form(request)
         to, caller = fields.get("To", ""), fields.get("From", "")
         if not to:
@@ -148,8 +154,6 @@ class RestApi:
         return JSONResponse(self._resource(call), status_code=201)
 
     async def _update(self, request: Request) -> Response:
-        if (refusal := self._refusal(request)) is not None:
-            return refusal
         call = self._switchboard.calls.get(request.path_params["sid"])
         if call is None:
             return await _not_found(request)
@@ -171,8 +175,6 @@ class RestApi:
         return JSONResponse(self._resource(call))
 
     async def _read(self, request: Request) -> Response:
-        if (refusal := self._refusal(request)) is not None:
-            return refusal
         call = self._switchboard.calls.get(request.path_params["sid"])
         return await _not_found(request) if call is None else JSONResponse(self._resource(call))
 

@@ -6,7 +6,8 @@ of ignored: a misspelt attribute that Twilio would silently drop must show in a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 from xml.etree import ElementTree
@@ -156,10 +157,18 @@ class _Attributes:
             raise TwimlRefused(f"<{self._tag} {name}={value!r}> is no whole number")
         return int(value)
 
-    def end(self, *ignored: str) -> None:
+    def refuse_left(self, ignored: Collection[str]) -> None:
         unknown = sorted(self._left.keys() - set(ignored))
         if unknown:
             raise TwimlRefused(f"<{self._tag}> has no attribute {unknown[0]!r}")
+
+
+@contextmanager
+def _attributes(element: ElementTree.Element, *ignored: str) -> Iterator[_Attributes]:
+    """The attributes of `element`. At the end of the block none may be left but those ignored."""
+    given = _Attributes(element)
+    yield given
+    given.refuse_left(ignored)
 
 
 def _verb(element: ElementTree.Element) -> Verb:
@@ -170,54 +179,50 @@ def _verb(element: ElementTree.Element) -> Verb:
 
 
 def _say(element: ElementTree.Element) -> Say:
-    attributes = _Attributes(element)
-    attributes.end("voice", "language", "loop")
-    text = "".join(element.itertext()).strip()
+    with _attributes(element, "voice", "language", "loop"):
+        text = "".join(element.itertext()).strip()
     if len(text) > MOST_SAY_CHARS:
         raise TwimlRefused(f"a <Say> of {len(text)} characters, more than {MOST_SAY_CHARS}", 13520)
     return Say(text)
 
 
 def _pause(element: ElementTree.Element) -> Pause:
-    attributes = _Attributes(element)
-    pause = Pause(attributes.number("length", 1))
-    attributes.end()
-    return pause
+    with _attributes(element) as given:
+        return Pause(given.number("length", 1))
 
 
 def _gather(element: ElementTree.Element) -> Gather:
-    attributes = _Attributes(element)
-    inputs = attributes.word("input", "dtmf").split()
-    timeout_s = _timeout(attributes)
-    prompt = tuple(_verb(each) for each in element)
-    gather = Gather(
-        prompt=tuple(each for each in prompt if isinstance(each, Say | Pause)),
-        action=attributes.maybe("action"),
-        speech="speech" in inputs,
-        keys="dtmf" in inputs,
-        timeout_s=timeout_s,
-        speech_timeout_s=_speech_timeout(attributes, timeout_s),
-        empty_too=attributes.flag("actionOnEmptyResult", False),
-        num_digits=attributes.number("numDigits", 0) or None,
-        finish_on=attributes.word("finishOnKey", "#"),
-        barge_in=attributes.flag("bargeIn", True),
-        language=attributes.word("language", "en-US"),
-    )
-    attributes.end("profanityFilter", "hints", "enhanced", "debug")
-    if len(gather.prompt) < len(prompt):
+    verbs = [_verb(each) for each in element]
+    prompt = tuple(each for each in verbs if isinstance(each, Say | Pause))
+    if len(prompt) < len(verbs):
         raise TwimlRefused("<Gather> may hold nothing but <Say> and <Pause>", 13323)
-    return gather
+    with _attributes(element, "profanityFilter", "hints", "enhanced", "debug") as given:
+        inputs = given.word("input", "dtmf").split()
+        timeout_s = _timeout(given)
+        return Gather(
+            prompt=prompt,
+            action=given.maybe("action"),
+            speech="speech" in inputs,
+            keys="dtmf" in inputs,
+            timeout_s=timeout_s,
+            speech_timeout_s=_speech_timeout(given, timeout_s),
+            empty_too=given.flag("actionOnEmptyResult", False),
+            num_digits=given.number("numDigits", 0) or None,
+            finish_on=given.word("finishOnKey", "#"),
+            barge_in=given.flag("bargeIn", True),
+            language=given.word("language", "en-US"),
+        )
 
 
-def _timeout(attributes: _Attributes) -> float:
-    value = attributes.word("timeout", "5")
+def _timeout(given: _Attributes) -> float:
+    value = given.word("timeout", "5")
     if not value.isascii() or not value.isdigit():
         raise TwimlRefused(f"<Gather timeout={value!r}> is no number of seconds", 13313)
     return int(value)
 
 
-def _speech_timeout(attributes: _Attributes, timeout_s: float) -> float | None:
-    value, model = attributes.maybe("speechTimeout"), attributes.maybe("speechModel")
+def _speech_timeout(given: _Attributes, timeout_s: float) -> float | None:
+    value, model = given.maybe("speechTimeout"), given.maybe("speechModel")
     if value == "auto":
         if model is not None:
             raise TwimlRefused("speechModel needs a whole number as speechTimeout", 13335)
@@ -231,74 +236,66 @@ def _speech_timeout(attributes: _Attributes, timeout_s: float) -> float | None:
 
 
 def _redirect(element: ElementTree.Element) -> Redirect:
-    _Attributes(element).end()
-    return Redirect((element.text or "").strip())
+    with _attributes(element):
+        return Redirect((element.text or "").strip())
 
 
 def _hangup(element: ElementTree.Element) -> Hangup:
-    _Attributes(element).end()
-    return Hangup()
+    with _attributes(element):
+        return Hangup()
 
 
 def _dial(element: ElementTree.Element) -> Dial:
-    attributes = _Attributes(element)
     nouns = list(element)
     if len(nouns) > 1:
         raise TwimlRefused("<Dial> with more than one noun is not simulated")
-    dial = Dial(
-        to=_noun(nouns[0]) if nouns else DialledNumber((element.text or "").strip()),
-        action=attributes.maybe("action"),
-        timeout_s=attributes.number("timeout", 30),
-        caller_id=attributes.maybe("callerId"),
-    )
-    attributes.end("answerOnBridge", "hangupOnStar", "timeLimit", "record")
-    return dial
+    with _attributes(element, "answerOnBridge", "hangupOnStar", "timeLimit", "record") as given:
+        return Dial(
+            to=_noun(nouns[0]) if nouns else DialledNumber((element.text or "").strip()),
+            action=given.maybe("action"),
+            timeout_s=given.number("timeout", 30),
+            caller_id=given.maybe("callerId"),
+        )
 
 
 def _noun(element: ElementTree.Element) -> DialledNumber | Conference:
-    attributes = _Attributes(element)
     text = (element.text or "").strip()
-    noun: DialledNumber | Conference
-    match element.tag:
-        case "Number":
-            noun = DialledNumber(text, attributes.maybe("url"))
-            attributes.end()
-        case "Conference":
-            noun = Conference(
-                text,
-                starts=attributes.flag("startConferenceOnEnter", True),
-                ends=attributes.flag("endConferenceOnExit", False),
-                music=attributes.maybe("waitUrl") != "",
-            )
-            attributes.end("beep", "muted", "maxParticipants", "record", "participantLabel")
-        case _:
-            raise TwimlRefused(f"<Dial><{element.tag}> is not simulated")
-    return noun
+    if element.tag == "Number":
+        with _attributes(element) as given:
+            return DialledNumber(text, given.maybe("url"))
+    if element.tag != "Conference":
+        raise TwimlRefused(f"<Dial><{element.tag}> is not simulated")
+    ignored = ("beep", "muted", "maxParticipants", "record", "participantLabel")
+    with _attributes(element, *ignored) as given:
+        return Conference(
+            text,
+            starts=given.flag("startConferenceOnEnter", True),
+            ends=given.flag("endConferenceOnExit", False),
+            music=given.maybe("waitUrl") != "",
+        )
 
 
 def _connect(element: ElementTree.Element) -> Relay:
-    connect = _Attributes(element)
-    action = connect.maybe("action")
-    connect.end()
+    with _attributes(element) as connect:
+        action = connect.maybe("action")
     nouns = list(element)
     if len(nouns) != 1 or nouns[0].tag != "ConversationRelay":
         raise TwimlRefused("<Connect> needs one <ConversationRelay>; nothing else is simulated")
-    attributes = _Attributes(nouns[0])
-    languages = ("transcriptionLanguage", "language", "ttsLanguage")
-    given = [found for name in languages if (found := attributes.maybe(name)) is not None]
-    relay = Relay(
-        url=attributes.word("url", ""),
-        action=action,
-        greeting=attributes.maybe("welcomeGreeting"),
-        greeting_interruptible=_hears_speech(attributes, "welcomeGreetingInterruptible"),
-        interruptible=_hears_speech(attributes, "interruptible"),
-        keys=attributes.flag("dtmfDetection", False),
-        tells_played="tokens-played" in attributes.word("events", "").split(),
-        language=given[0] if given else "en-US",
-        parameters=dict(_parameter(each) for each in nouns[0]),
-    )
-    attributes.end("profanityFilter", "reportInputDuringAgentSpeech", "voice", "hints", "debug")
-    return relay
+    ignored = ("profanityFilter", "reportInputDuringAgentSpeech", "voice", "hints", "debug")
+    with _attributes(nouns[0], *ignored) as given:
+        names = ("transcriptionLanguage", "language", "ttsLanguage")
+        languages = [given.maybe(name) for name in names]
+        return Relay(
+            url=given.word("url", ""),
+            action=action,
+            greeting=given.maybe("welcomeGreeting"),
+            greeting_interruptible=_hears_speech(given, "welcomeGreetingInterruptible"),
+            interruptible=_hears_speech(given, "interruptible"),
+            keys=given.flag("dtmfDetection", False),
+            tells_played="tokens-played" in given.word("events", "").split(),
+            language=next((one for one in languages if one is not None), "en-US"),
+            parameters=dict(_parameter(each) for each in nouns[0]),
+        )
 
 
 def _parameter(element: ElementTree.Element) -> tuple[str, str]:
@@ -309,8 +306,8 @@ def _parameter(element: ElementTree.Element) -> tuple[str, str]:
     return element.attrib["name"], element.attrib["value"]
 
 
-def _hears_speech(attributes: _Attributes, name: str) -> bool:
-    return attributes.word(name, "any") in ("any", "speech", "true")
+def _hears_speech(given: _Attributes, name: str) -> bool:
+    return given.word(name, "any") in ("any", "speech", "true")
 
 
 _VERBS: Final[Mapping[str, Callable[[ElementTree.Element], Verb]]] = {
