@@ -63,7 +63,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield started
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 def test_a_model_words_the_reply_from_the_procedure(scene: Scene) -> None:
     sid, reply = scene.asks("good")
     assert len(scene.model.asked) >= 2
@@ -71,7 +71,7 @@ def test_a_model_words_the_reply_from_the_procedure(scene: Scene) -> None:
     assert "model:script" not in _remarks(scene, sid)
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 @pytest.mark.parametrize("mode", ["hang", "drip", "cut", "error", "nonsense", "empty"])
 def test_whatever_a_model_does_the_caller_hears_a_reply_in_time(scene: Scene, mode: Mode) -> None:
     began = time.monotonic()
@@ -86,7 +86,7 @@ def test_whatever_a_model_does_the_caller_hears_a_reply_in_time(scene: Scene, mo
     assert ("model:cut" if mode == "cut" else "model:script") in told
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 def test_forbidden_advice_is_never_spoken_and_stands_in_the_journal(scene: Scene) -> None:
     scene.model.says = FORBIDDEN
     sid, reply = scene.asks("good")

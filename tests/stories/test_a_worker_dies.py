@@ -45,7 +45,7 @@ def test_the_caller_hears_a_short_pause_and_never_a_restart(stack: Running) -> N
     stack.wait_for_workers(2 * stack.slots)
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 def test_the_conversation_goes_on_where_it_was(stack: Running) -> None:
     sid = "CA00000000000000000000000000000002"
     stack.caller_says(sid, 1, "the lift has stopped and we can't get out")
@@ -69,7 +69,7 @@ def test_the_conversation_goes_on_where_it_was(stack: Running) -> None:
     stack.wait_for_workers(2 * stack.slots)
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 def test_who_hangs_up_is_let_go_and_the_worker_stops(stack: Running) -> None:
     sid = "CA00000000000000000000000000000003"
     stack.caller_says(sid, 1, "sorry wrong button")
@@ -83,7 +83,7 @@ def test_who_hangs_up_is_let_go_and_the_worker_stops(stack: Running) -> None:
     assert record.assigned_worker is None
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 def test_ten_callers_at_once_are_each_answered_once(stack: Running) -> None:
     sids = [f"CA1000000000000000000000000000000{number}" for number in range(10)]
     for sid in sids:

@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 AUTH = ("dispatcher", "for-this-test-only")
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 def test_flower_shows_the_workers_and_the_turns_to_who_signs_in(tmp_path: Path) -> None:
     with running(tmp_path, workers=1, slots=1, events=True) as stack:
         port = _free_port()

@@ -9,7 +9,7 @@ import pytest
 from tests.stack_parts import running
 
 
-@pytest.mark.slow
+@pytest.mark.stack
 def test_a_worker_with_threads_dies_and_all_its_calls_go_on(tmp_path: Path) -> None:
     sids = [f"CA2000000000000000000000000000000{number}" for number in range(4)]
     with running(tmp_path, workers=2, slots=8, pool="threads", pace_s="0.4") as stack:
