@@ -125,9 +125,9 @@ def ls(
     """List records, the newest end first."""
     from dataclasses import asdict
 
-    from callflow.records.search import list_records as listed
+    from callflow.records.search import list_records
 
-    found = listed(_kept(), _wanted(since, until, site, outcome, text), limit)
+    found = list_records(_kept(), _wanted(since, until, site, outcome, text), limit)
     if as_json:
         terminal.print_line(json.dumps([asdict(row) for row in found], ensure_ascii=False))
         return
