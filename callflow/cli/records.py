@@ -180,12 +180,12 @@ def export(
 
     Telephone numbers and names are taken out unless --plain is given.
     """
-    from callflow.language.redact import private_terms, redacted
+    from callflow.language.redact import find_private_terms, redact
     from callflow.records.search import read_records
 
     for found in read_records(_kept(), _wanted(since, until, site, outcome, text)):
         one = found.as_dict()
-        shown = one if plain else redacted(one, private_terms(one["record"]))
+        shown = one if plain else redact(one, find_private_terms(one["record"]))
         terminal.print_line(json.dumps(shown, ensure_ascii=False))
 
 
@@ -348,7 +348,7 @@ def _choose(
 
 
 def _with_number(records: RecordStore, number: str) -> list[str]:
-    from callflow.language.redact import private_terms
+    from callflow.language.redact import find_private_terms
     from callflow.records.search import RecordQuery, read_records
 
     digits = re.sub(r"\D", "", number)
@@ -359,7 +359,7 @@ def _with_number(records: RecordStore, number: str) -> list[str]:
         for one in read_records(records, RecordQuery())
         if any(
             _is_same_number(digits, known)
-            for known in private_terms(one.as_dict()["record"]).numbers
+            for known in find_private_terms(one.as_dict()["record"]).numbers
         )
     ]
 

@@ -172,19 +172,7 @@ def _identity(tokens: tuple[str, ...], place: int) -> str | None:
         else:
             break
     after = tokens[place] if place < len(tokens) else ""
-    things = (
-        "people",
-        "of",
-        "floors",
-        "personas",
-        "minutes",
-        "minutos",
-        "am",
-        "pisos",
-        "years",
-        "个",
-    )
-    if not found or after in things or found in ("I", "Y"):
+    if not found or after in _COUNTED or found in ("I", "Y"):
         return None
     return found
 

@@ -68,12 +68,12 @@ class PrivateTerms:
 
 
 def digits_said(text: str) -> list[str]:
-    """Every row of digits in `text`, written or spoken, in the order of speech."""
+    """Return every row of digits in `text`, written or spoken, in the order of speech."""
     return ["".join(one.digits for one in run) for run in _runs(_tokens(text))]
 
 
-def private_terms(record: Mapping[str, Any]) -> PrivateTerms:
-    """What the names and numbers of a call are, by its record with `conversation_thread`."""
+def find_private_terms(record: Mapping[str, Any]) -> PrivateTerms:
+    """Return the names and numbers of a call, by its record with `conversation_thread`."""
     facts = {**_mapping(record.get("facts")), **_mapping(record.get("recorded"))}
     names = {str(facts["name"])} if facts.get("name") else set()
     names |= {*_people(record), *introduced_in_record(record)}
@@ -108,23 +108,23 @@ def _people(value: Any, key: str = "") -> Iterator[str]:
         yield value
 
 
-def redacted(value: Any, terms: PrivateTerms) -> Any:
-    """`value` (as JSON has it) without names and numbers: in every text but those that callflow
-    itself has written. Numbers, flags and times stay."""
+def redact(value: Any, terms: PrivateTerms) -> Any:
+    """Return `value` (as JSON has it) without names and telephone numbers, in every text but those
+    that callflow itself has written. Numbers, flags and times stay."""
     if isinstance(value, str):
-        return redacted_text(value, terms)
+        return redact_text(value, terms)
     if isinstance(value, Mapping):
-        return {key: _redacted_at(key, one, terms) for key, one in value.items()}
+        return {key: _redact_at(key, one, terms) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [redacted(one, terms) for one in value]
+        return [redact(one, terms) for one in value]
     return value
 
 
-def _redacted_at(key: str, value: Any, terms: PrivateTerms) -> Any:
+def _redact_at(key: str, value: Any, terms: PrivateTerms) -> Any:
     if value is None or key in _OURS_WHOLE:
         return value
     if key in _OURS:
-        return _redacted_own(value, terms)
+        return _redact_own(value, terms)
     if key in _NAMES_OF:
         return NAME
     if key in _NUMBERS_OF:
@@ -132,20 +132,20 @@ def _redacted_at(key: str, value: Any, terms: PrivateTerms) -> Any:
     if key == "digits":
         return NUMBER if _is_number(str(value), terms) else value
     if key == "conversation_thread" and isinstance(value, list | tuple):
-        return _thread(value, terms)
-    return redacted(value, terms)
+        return _redact_thread(value, terms)
+    return redact(value, terms)
 
 
-def _redacted_own(value: Any, terms: PrivateTerms) -> Any:
+def _redact_own(value: Any, terms: PrivateTerms) -> Any:
     """What stands as it is under a key of ours; not what people did."""
     if isinstance(value, list | tuple):
-        return [_redacted_own(one, terms) for one in value]
-    return redacted(value, terms) if isinstance(value, Mapping) else value
+        return [_redact_own(one, terms) for one in value]
+    return redact(value, terms) if isinstance(value, Mapping) else value
 
 
-def _thread(thread: Sequence[Any], terms: PrivateTerms) -> list[Any]:
+def _redact_thread(thread: Sequence[Any], terms: PrivateTerms) -> list[Any]:
     """The same of what was said, where keys of one number may each be in a turn of their own."""
-    shown: list[Any] = [redacted(entry, terms) for entry in thread]
+    shown: list[Any] = [redact(entry, terms) for entry in thread]
     # A number that was keyed at once is one by itself, and what follows it is another answer.
     short = {place for row in _keyed(thread) for place in row}
     short -= {place for place in short if len(_digits_of(thread[place])) >= _LEAST}
@@ -184,8 +184,8 @@ def _is_number(keys: str, terms: PrivateTerms) -> bool:
     return len(keys) >= _LEAST or part
 
 
-def redacted_text(text: str, terms: PrivateTerms) -> str:
-    """`text` with `[number]` and `[name]` in place of them."""
+def redact_text(text: str, terms: PrivateTerms) -> str:
+    """Return `text` with `[number]` and `[name]` in place of them."""
     tokens = _tokens(text)
     cuts = [*_found_numbers(tokens, terms), *_found_names(tokens, terms)]
     cuts.sort(key=lambda cut: (cut[0], -cut[1]))  # In full, rather than word by word.

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from callflow.language.redact import (
     PrivateTerms,
     digits_said,
-    private_terms,
-    redacted,
-    redacted_text,
+    find_private_terms,
+    redact,
+    redact_text,
 )
 
 
@@ -23,8 +23,8 @@ def call(*said: tuple[str, str], **facts: object) -> dict[str, Any]:
 
 
 def shown(record: dict[str, Any]) -> list[str]:
-    told = private_terms(record)
-    return [entry["text"] for entry in redacted(record, told)["conversation_thread"]]
+    told = find_private_terms(record)
+    return [entry["text"] for entry in redact(record, told)["conversation_thread"]]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def shown(record: dict[str, Any]) -> list[str]:
     ],
 )
 def test_a_number_goes_however_it_was_said(said: str, expected: str) -> None:
-    assert redacted_text(said, PrivateTerms()) == expected
+    assert redact_text(said, PrivateTerms()) == expected
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_number_goes_however_it_was_said(said: str, expected: str) -> None:
     ],
 )
 def test_floors_people_and_lifts_stay(said: str) -> None:
-    assert redacted_text(said, PrivateTerms()) == said
+    assert redact_text(said, PrivateTerms()) == said
 
 
 def test_a_name_goes_wherever_it_stands_once_it_was_told() -> None:
@@ -141,7 +141,7 @@ def test_names_of_people_of_ours_go_from_all_that_was_written() -> None:
         "versions": {"procedures": {"medical": "2026-11-29"}},
     }
     hidden = {"at": 1, "by": "[name]", "n": 5}
-    assert redacted(record, private_terms(record)) == {
+    assert redact(record, find_private_terms(record)) == {
         "acts": {"urgency": hidden, "say": hidden},
         "urgency": "P1",
         "notes": [{"id": "1", "by": "[name]", "text": "[name] rang [number], this is [name]"}],
@@ -179,7 +179,7 @@ def test_what_callflow_has_written_itself_stays() -> None:
             {"role": "caller", "text": "", "digits": "1#", "at": 1},
         ],
     }
-    assert redacted(record, private_terms(record)) == {
+    assert redact(record, find_private_terms(record)) == {
         "site": "tower-1234567",
         "created_at": 1_800_000_000_000,
         "assigned_worker": "w1@host/1234567-aa",
@@ -198,11 +198,11 @@ def test_what_callflow_has_written_itself_stays() -> None:
 
 @given(st.text(max_size=60), st.text("0123456789", min_size=7, max_size=15), st.text(max_size=60))
 def test_no_text_hides_a_written_number(before: str, number: str, after: str) -> None:
-    assert number not in redacted_text(f"{before} {number} {after}", PrivateTerms())
+    assert number not in redact_text(f"{before} {number} {after}", PrivateTerms())
 
 
 @given(st.text())
 def test_no_text_is_too_strange(text: str) -> None:
     digits_said(text)
-    told = private_terms(call(("caller", text), ("agent", "your name?"), ("caller", text)))
-    redacted_text(text, told)
+    told = find_private_terms(call(("caller", text), ("agent", "your name?"), ("caller", text)))
+    redact_text(text, told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callflow.language.redact import private_terms, redacted
+from callflow.language.redact import find_private_terms, redact
 
 NUMBER = "07700900123"
 
@@ -15,13 +15,13 @@ def pressed(keys: str) -> list[dict[str, Any]]:
 
 def shown(thread: list[dict[str, Any]]) -> list[str | None]:
     record = {"facts": {}, "conversation_thread": thread}
-    told = redacted({"record": record}, private_terms(record))
+    told = redact({"record": record}, find_private_terms(record))
     return [one.get("digits") for one in told["record"]["conversation_thread"]]
 
 
 def test_a_number_that_was_keyed_key_by_key_is_a_number() -> None:
     thread = pressed(NUMBER)
-    assert private_terms({"conversation_thread": thread}).numbers == {NUMBER}
+    assert find_private_terms({"conversation_thread": thread}).numbers == {NUMBER}
     assert shown(thread) == ["[number]"] * len(NUMBER)
 
 
@@ -29,7 +29,7 @@ def test_a_reply_or_a_silence_between_two_keys_does_not_part_them() -> None:
     thread = pressed(NUMBER)
     thread.insert(4, {"role": "agent", "text": "One moment."})
     thread.insert(8, {"role": "caller", "text": " "})
-    assert private_terms({"conversation_thread": thread}).numbers == {NUMBER}
+    assert find_private_terms({"conversation_thread": thread}).numbers == {NUMBER}
     assert [one for one in shown(thread) if one] == ["[number]"] * len(NUMBER)
 
 
@@ -37,7 +37,7 @@ def test_keys_that_answer_questions_stay() -> None:
     words = {"role": "caller", "text": "there are two of us"}
     thread = [*pressed("12#12"), words, *pressed("120")]
     assert [one for one in shown(thread) if one] == [*"12#12120"]
-    assert private_terms({"conversation_thread": thread}).numbers == frozenset()
+    assert find_private_terms({"conversation_thread": thread}).numbers == frozenset()
 
 
 def test_a_number_that_was_keyed_in_parts_goes_in_parts() -> None:

@@ -27,7 +27,6 @@ from callflow.retrieval.engine import (
     Hit,
     Retrieval,
     TopicSearch,
-    best_installed,
     build_engine,
     search_topics,
 )
@@ -95,9 +94,7 @@ def assemble(read: Sources, retrieval: Retrieval | None = None) -> Parts:
     Raises SettingsError, and what the search by meaning raises where its extra or its folder is
     missing.
     """
-    settings = bootstrap.settings()
-    kind = retrieval or settings.retrieval or best_installed()
-    folder = settings.index_dir or settings.data_dir / "index"
+    kind, folder = retrieval or bootstrap.retrieval(), bootstrap.index_dir()
     engine = build_engine(read.library, kind, folder)
     return Parts(
         library=read.library,
