@@ -14,11 +14,21 @@ from callflow.call.facts import merged
 from callflow.call.language_tag import primary_language
 from callflow.call.record import CallRecord, Sentence, SopChunk, TurnAnalysis
 from callflow.call.urgency import Urgency
-from callflow.language.caller_facts import learn
-from callflow.language.danger import all_clear, dangers
+from callflow.language.caller_facts import learn, plain_answer
+from callflow.language.danger import all_clear, dangers, foreign_dangers
 from callflow.language.detect import asked_for, detect
 from callflow.language.questions import questions
-from callflow.procedures.triage import Signs, Triage, grounds, procedures, triage
+from callflow.language.text import MARKS, is_han, tokenize
+from callflow.procedures.triage import (
+    EVERYBODY_OUT,
+    RELEASED,
+    Signs,
+    Triage,
+    grounds,
+    procedures,
+    speaks_of_people_inside,
+    triage,
+)
 from callflow.retrieval.engine import Engine, Hit
 
 NEAR: Final = 3
@@ -27,6 +37,12 @@ NEAR: Final = 3
 
 HURT: Final = "ask_injury"
 """Who says yes to this has told a danger, in however few words."""
+
+DEVICE_DIGITS: Final = 4
+"""A lift's device names itself by so many digits or more; people press one."""
+
+_OF_RELEASE: Final = frozenset(("trapped", "inside"))
+"""The facts that a release changes, once it is confirmed."""
 
 FOREIGN: Final = "language_barrier"
 """What a call is not about that goes on in the language which the caller wanted."""
@@ -92,17 +108,23 @@ class Understanding:
         if primary_language(record.language) == language:
             language = record.language
         question = asked(record)
+        asks = questions(said)
         learned = learn(said, primary_language(language), question)
         heard = signs(engine, said, language)
         if question == HURT and learned.get("injured") is True:
             heard = replace(heard, answered=frozenset({"medical"}))
+        heard = _in_context(signs(engine, said, language), said, question, asks, learned, record)
+        confirm = None
+        if heard.released and not _is_confirmed(heard, question, record):
+            heard = replace(heard, released=False, in_reply=True)
+            confirm = self._release_question(engine, language)
+            learned = {name: value for name, value in learned.items() if name not in _OF_RELEASE}
         if language != record.language:
             heard = _without(heard, FOREIGN)
         found = triage(heard, Triage.of(record), engine.urgencies)
         chunks = _chunks(engine, said, language, found, record)
         facts = merged(record.facts, learned)
         speaks = grounds(found, facts.get("danger", ()), engine.urgencies)
-        asks = questions(said)
         words = TurnAnalysis(
             turn=turn,
             questions=asks,
@@ -111,8 +133,14 @@ class Understanding:
                 sorted(name for name in learned if facts[name] != record.facts.get(name))
             ),
             asked_again=_asks_again(asks, record),
+            confirm=confirm,
         )
         return Analysis(turn, language, found, speaks, facts, chunks, words)
+
+    def _release_question(self, engine: Engine, language: str) -> Sentence | None:
+        asked_of = [each for each in engine.chunks(RELEASED, language) if each.section == "ask"]
+        lines = [line for chunk in asked_of for line in chunk.sentences]
+        return next((line for line in lines if line.id == EVERYBODY_OUT), None)
 
     def _answers(
         self,
@@ -133,6 +161,54 @@ def _asks_again(asks: Sequence[str], record: CallRecord) -> bool:
     """True when the turn before asked the same: whoever is not answered hears no question."""
     before = record.analysis
     return before is not None and not set(asks).isdisjoint(before.questions)
+
+
+def _in_context(
+    heard: Signs,
+    said: str,
+    question: str | None,
+    asks: Sequence[str],
+    learned: Mapping[str, Any],
+    record: CallRecord,
+) -> Signs:
+    """What the words say when it is known what was asked, and who speaks."""
+    facts = {**record.facts, **learned}
+    spoken = tokenize(said)
+    yes_or_no = plain_answer(spoken, "trapped", set()) if question else None
+    told = heard.answered | foreign_dangers(said)
+    if question == HURT and learned.get("injured") is True:
+        told |= {"medical"}
+    released = heard.released or (question == EVERYBODY_OUT and yes_or_no is True)
+    if learned.get("trapped") is True or speaks_of_people_inside(heard.scored):
+        released = False  # The second witness speaks against it.
+    return replace(
+        heard,
+        answered=told,
+        released=released,
+        in_reply=bool(asks) or yes_or_no is not None or (bool(learned) and question is not None),
+        trapped=facts.get("trapped") is True or facts.get("inside") is True,
+        machine=_called_by_machine(record),
+        words=_count_words(spoken.tokens),
+    )
+
+
+def _count_words(tokens: Sequence[str]) -> int:
+    """Count words: two Chinese letters are one."""
+    letters = sum(is_han(token) for token in tokens)
+    return sum(token not in MARKS for token in tokens) - letters + (letters + 1) // 2
+
+
+def _called_by_machine(record: CallRecord) -> bool:
+    """True when the line has sent the digits by which a lift's device names itself."""
+    return any(
+        entry.role == "caller" and entry.digits is not None and len(entry.digits) >= DEVICE_DIGITS
+        for entry in record.conversation_thread
+    )
+
+
+def _is_confirmed(heard: Signs, question: str | None, record: CallRecord) -> bool:
+    """True when a release counts: nobody is known to be inside, or we asked, and it is yes."""
+    return question == EVERYBODY_OUT or not Triage.of(record).open
 
 
 def signs(engine: Engine, said: str, language: str) -> Signs:
@@ -186,6 +262,9 @@ def asked(record: CallRecord) -> str | None:
     if not replies:
         return "ask_inside"  # The greeting asks it.
     said = replies[-1].reached
+    confirm = record.analysis.confirm if record.analysis is not None else None
+    if confirm is not None and confirm.text in said:
+        return confirm.id
     found = [
         (said.rfind(question.text), question.id)
         for chunk in record.retrieved_sop_chunks

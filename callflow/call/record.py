@@ -101,6 +101,7 @@ class TurnAnalysis(Frozen):
     `questions` are what the caller asked, by name; `answers`, the approved sentences for them, of
     the gravest procedure first: the first that may be said answers. `learned` names the facts that
     these words told anew; `asked_again` says that the turn before asked the same.
+    `confirm` is the question whose answer must be yes before what was heard counts.
     """
 
     turn: int
@@ -108,6 +109,7 @@ class TurnAnalysis(Frozen):
     answers: tuple[Sentence, ...] = ()
     learned: tuple[str, ...] = ()
     asked_again: bool = False
+    confirm: Sentence | None = None
 
 
 class Draft(Frozen):

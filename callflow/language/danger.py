@@ -36,6 +36,18 @@ def dangers(text: str, language: str) -> frozenset[str]:
     return frozenset(match.section for match in _reported(tokenize(text)))
 
 
+def foreign_dangers(text: str) -> frozenset[str]:
+    """Return the dangers that `text` reports in a language which callflow does not speak.
+
+    Its callers are asked nothing that they understand, so the word alone counts.
+    """
+    heard = tokenize(text)
+    lexicon = load_lexicon("danger_other")
+    masks = [match for match in lexicon.find(heard) if match.section == _MASK]
+    found = lexicon.find(_without(heard, masks))
+    return frozenset(match.section for match in found if match.section in DANGERS)
+
+
 def mentioned_dangers(heard: Tokens) -> Sequence[Match]:
     """Return every mention of a danger, denied or not."""
     return _mentioned(heard)[1]

@@ -19,7 +19,7 @@ QUESTIONS: Final = (
     *("how_breathing", "how_bleeding", "how_unconscious", "how_fit", "how_choking", "how_birth"),
     *("how_medicine", "how_panic", "phone_dying", "may_sit", "may_stand_on", "may_smoke"),
     *("may_drink", "may_eat", "toilet", "heat", "may_call", "may_hang_up", "tell_somebody"),
-    *("when_parent", "late", "say_again"),
+    *("when_parent", "late", "complaint", "say_again"),
 )
 """Names of the questions, as procedures write them."""
 

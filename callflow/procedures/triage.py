@@ -9,7 +9,7 @@ mistake" ends nothing that has begun: somebody may be forced to say it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from callflow.call.record import CallRecord
@@ -19,6 +19,10 @@ from callflow.procedures.document import DEFAULT_SCENARIO, SILENT_SCENARIO
 LIKELY: Final = 0.30
 """From so likely on, a scenario is what a call is about of which nothing is known yet."""
 CLEAR: Final = 0.50
+"""From so likely on it is clear of what a few words speak."""
+SURE: Final = 0.95
+"""From so likely on even a few words tell of what callers seldom begin with."""
+MOVED: Final = 0.70
 """From so likely on, one more scenario opens: most of what is said in mid-call is an answer."""
 DANGER: Final = 0.25
 """From so likely on, life is taken to be at risk: needless help costs less than late help."""
@@ -37,8 +41,33 @@ SCENARIO_OF: Final[Mapping[str, str]] = {
 }
 """The procedure for each danger of which callers give a sign."""
 
+SHORT: Final = 4
+"""An utterance of so few words, or twice as many Chinese letters, says little by itself."""
+UNLIKELY_AT_FIRST: Final = frozenset(("eta_callback", "door_malfunction"))
+"""Of what few words do not speak while nothing is known, since who calls is taken to be trapped."""
+
+OUTSIDE: Final = frozenset(("third_party_reporter", "maintenance_worker", "escalator_incident"))
+"""What a call is not about whose caller is inside a lift and trapped, however much it sounds so."""
+
+BY_MACHINES: Final[Mapping[str, str]] = {
+    "test_call_automatic": "test_call_engineer",
+    "equipment_fault": "entrapment_standard",
+}
+"""Scenarios in which nothing is said, since a machine calls: words are no proof of one. Beside each
+stands what a voice that speaks of it is taken for."""
+
 RELEASED: Final = "self_released"
 """The procedure for people who are out by themselves."""
+EVERYBODY_OUT: Final = "ask_everybody_out"
+"""Its first question: until it is answered yes, nobody is out."""
+
+_WITH_PEOPLE_INSIDE: Final = frozenset(
+    (
+        *("entrapment_standard", "entrapment_partial_opening", "child_alone", "vulnerable_person"),
+        *("power_failure", "panic_claustrophobia", "overspeed_freefall", "earthquake"),
+        *("forcing_doors", "limb_or_clothing_trapped"),
+    )
+)
 
 MOST_PROCEDURES: Final = 4
 """A call is answered from so many at once: who speaks of more is long with a human."""
@@ -79,13 +108,20 @@ class Triage:
 class Signs:
     """What one utterance gives. `dangers`: names of `call/facts.py` DANGERS that were heard, and
     not denied; `answered`: those that answer our question, and need no other evidence;
-    `released`: an explicit all-clear; `silent`: nothing was said."""
+    `released`: an explicit all-clear; `silent`: nothing was said; `in_reply`: the words answer what
+    was asked, or ask something themselves, and open nothing that they do not name; `trapped`: the
+    caller is known to be in a lift that they cannot leave; `machine`: the line has proved that a
+    machine calls; `words`: how many there were."""
 
     scored: Scored
     dangers: frozenset[str] = frozenset()
     answered: frozenset[str] = frozenset()
     released: bool = False
     silent: bool = False
+    in_reply: bool = False
+    trapped: bool = False
+    machine: bool = False
+    words: int = 0
 
 
 def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Triage:
@@ -94,9 +130,14 @@ def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Tr
     `urgencies`: of every scenario that there is a procedure for. The same utterance again opens
     nothing more.
     """
+    signs = replace(signs, scored=_possible(signs, urgencies))
     if signs.silent:
         return before if before.open else _ranked([SILENT_SCENARIO], before, urgencies)
-    known = [name for name in before.open if name != SILENT_SCENARIO]
+    known = [
+        name
+        for name in before.open
+        if name != SILENT_SCENARIO and not (signs.trapped and urgencies.get(name) == "P5")
+    ]
     fresh = _opened(signs, before, urgencies)
     if signs.released:
         # Who is out may bleed all the same.
@@ -107,19 +148,45 @@ def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Tr
     return _ranked(list(dict.fromkeys([*first, *fresh, *known])), before, urgencies)
 
 
+def speaks_of_people_inside(scored: Scored) -> bool:
+    """True when the words are clearly about people in a lift: then they tell of no release."""
+    name, share = scored.likely[0] if scored.likely else ("", 0.0)
+    return name in _WITH_PEOPLE_INSIDE and share >= CLEAR
+
+
 def _over(signs: Signs, urgencies: Mapping[str, Urgency]) -> str:
     """What a call is about that is over: a mistake, where that is what was said, else a release."""
     name, share = signs.scored.likely[0] if signs.scored.likely else ("", 0.0)
     return name if share >= CLEAR and urgencies.get(name) in ("P4", "P5") else RELEASED
 
 
+def _possible(signs: Signs, urgencies: Mapping[str, Urgency]) -> Scored:
+    """The scores without what the caller cannot mean, given what is known of them."""
+    scored = signs.scored
+    likely: dict[str, float] = {}
+    ruled_out = 0.0
+    for name, share in scored.likely:
+        if name in BY_MACHINES and not signs.machine:
+            other = BY_MACHINES[name]
+            likely[other] = likely.get(other, 0.0) + share
+        elif signs.trapped and ((name in OUTSIDE and share < CLEAR) or urgencies.get(name) == "P5"):
+            ruled_out += share if urgencies.get(name) == "P1" else 0.0
+        else:
+            likely[name] = likely.get(name, 0.0) + share
+    ranked = tuple(sorted(likely.items(), key=lambda each: -each[1]))
+    return replace(scored, likely=ranked, danger=max(0.0, scored.danger - ruled_out))
+
+
 def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> list[str]:
     """The scenarios that the utterance speaks for, open ones among them."""
     likely = [(name, p) for name, p in signs.scored.likely if name in urgencies]
-    begun = any(name != SILENT_SCENARIO for name in before.open)
-    found = [
-        name for name, p in likely if p >= (CLEAR if begun and name not in before.open else LIKELY)
-    ]
+    # From a mistake or a prank a call rises as easily as it began.
+    begun = any(urgencies.get(name, "P3") < "P4" for name in before.open if name != SILENT_SCENARIO)
+    found = [name for name, p in likely if name in before.open and p >= LIKELY]
+    if not begun:
+        found += [name for name, p in likely if p >= _bar_at_first(signs, name)]
+    elif not signs.in_reply:
+        found += [name for name, p in likely if p >= MOVED]
     found += [SCENARIO_OF[danger] for danger in sorted(signs.answered)]
     shares = dict(likely)
     hinted = [SCENARIO_OF[danger] for danger in sorted(signs.dangers)]
@@ -128,9 +195,30 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
         hint = signs.scored.danger if grave else shares.get(name, 0.0)
         if hint >= HINTED or name in signs.scored.cued:
             found.append(name)
-    if signs.scored.danger >= DANGER:
-        found += [name for name, _ in likely if urgencies[name] == "P1"][:1]
+    found += _guessed(signs, likely, begun, urgencies)
     return [name for name in dict.fromkeys(found) if name in urgencies]
+
+
+def _bar_at_first(signs: Signs, name: str) -> float:
+    if not 0 < signs.words <= SHORT:
+        return LIKELY
+    return SURE if name in OUTSIDE | UNLIKELY_AT_FIRST else LIKELY
+
+
+def _guessed(
+    signs: Signs, likely: list[tuple[str, float]], begun: bool, urgencies: Mapping[str, Urgency]
+) -> list[str]:
+    """A danger to life of which no word was heard: taken to be there where the words are about
+    nothing else, and are enough to tell."""
+    grave = [(name, p) for name, p in likely if urgencies.get(name) == "P1"][:1]
+    if not grave or signs.scored.danger < DANGER:
+        return []
+    if signs.dangers:
+        return [grave[0][0]]
+    if begun:
+        return [] if signs.in_reply or grave[0][1] < CLEAR else [grave[0][0]]
+    plain = signs.trapped or 0 < signs.words <= SHORT
+    return [] if plain and grave[0][1] < CLEAR else [grave[0][0]]
 
 
 def _ranked(names: list[str], before: Triage, urgencies: Mapping[str, Urgency]) -> Triage:

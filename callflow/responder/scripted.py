@@ -153,6 +153,8 @@ def plan_reply(record: CallRecord) -> ScriptedReply:
         return ScriptedReply((), (), record.sop_step, needs_human)
     script = _Script(record)
     question, step = script.question()
+    if script.words.confirm is not None:
+        question, step = script.words.confirm.text, record.sop_step
     body = [*script.acknowledgement(), *script.answers()]
     if not record.retrieved_sop_chunks:
         # What is right in any lift when no procedure has been found.
