@@ -28,7 +28,7 @@ from tests.waiting import wait_until
 
 
 @dataclass
-class Told:
+class StubReader:
     """A reader that finds what it is told to find, or fails with it."""
 
     finds: BoardState | Exception = field(default_factory=lambda: seen(shown("CA1")))
@@ -152,7 +152,7 @@ def test_while_nobody_looks_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(feeds, "LINGER_S", 0.0)
 
     async def story() -> None:
-        reader = Told()
+        reader = StubReader()
         async with feed_of(reader) as feed:
             await resting(feed)
             assert reader.rounds == 0
@@ -163,15 +163,6 @@ def test_while_nobody_looks_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) ->
             rounds = reader.rounds
             assert (await feed.fresh()).version == 1
             assert reader.rounds <= rounds + 1
-
-    run(story)
-
-
-def test_who_goes_looks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "LINGER_S", 0.0)
-
-    async def story() -> None:
-        async with feed_of(Told()) as feed:
             async with aclosing(feed.follow()) as board:
                 await anext(board)
             await resting(feed)
@@ -181,7 +172,7 @@ def test_who_goes_looks_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_reads_too_slowly_is_told_all_steps_at_once() -> None:
     async def story() -> None:
-        reader = Told()
+        reader = StubReader()
         async with feed_of(reader) as feed, aclosing(feed.follow()) as board:
             await anext(board)
             async with aclosing(feed.follow()) as quick:
@@ -197,7 +188,7 @@ def test_who_reads_too_slowly_is_told_all_steps_at_once() -> None:
 
 def test_a_reader_that_hangs_leaves_the_board_with_its_age() -> None:
     async def story() -> None:
-        reader = Told()
+        reader = StubReader()
         async with feed_of(reader) as feed, aclosing(feed.follow()) as board:
             await anext(board)
             reader.hangs.clear()
@@ -215,7 +206,7 @@ def test_a_mistake_in_the_reader_is_told_and_the_board_comes_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story() -> None:
-        reader = Told(KeyError("ours"))
+        reader = StubReader(KeyError("ours"))
         async with feed_of(reader) as feed, aclosing(feed.follow()) as board:
             first = await anext(board)
             assert (first.kind, decoded(first)["rows"]) == ("snapshot", [])
@@ -259,7 +250,7 @@ def test_listeners_are_told_looks_and_lines_and_keep_no_board_back(parts: Parts)
 
 def test_a_process_that_ends_lets_its_boards_go() -> None:
     async def story() -> None:
-        async with feed_of(Told()) as feed:
+        async with feed_of(StubReader()) as feed:
             boards = [feed.follow() for _ in range(3)]
             for board in boards:
                 await anext(board)
