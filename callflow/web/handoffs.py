@@ -57,26 +57,30 @@ async def fetch_human_soon(call: CallAccess) -> bool:
     return bool(done) and fetching.result()
 
 
+async def resume_if_nobody_came(call: CallAccess, status: CallStatus | None) -> bool:
+    """True when a whole round of the ladder has passed: then the agent listens again, and it goes
+    on ringing. Raises StoreError."""
+    alert = None if status is None else status.alert
+    if alert is not None and alert.state != "nobody" and alert.round <= 1:
+        return False
+    resume = call.web.store.handovers.resume
+    await call.web.run_soon(resume, call.call_sid, "nobody has picked up", over=False)
+    return True
+
+
 async def wait_for_human(
     call: CallAccess, turn: int, phrases: int, status: CallStatus | None
 ) -> Twiml:
-    """The agent is silent for good, and humans are being rung: the caller hears that they are. When
-    a whole round of the ladder has passed, the agent listens again, and it goes on ringing."""
+    """The agent is silent for good, and humans are being rung: the caller hears that they are."""
     web, answers = call.web, call.answers(status)
-    alert = None if status is None else status.alert
-    if alert is None or alert.state == "nobody" or alert.round > 1:
-        try:
-            resume = web.store.handovers.resume
-            await web.run_soon(resume, call.call_sid, "nobody has picked up", over=False)
-        except StoreError:
-            return answers.hold(turn, phrases, "still_here")
-        return answers.listen(turn + 1, answers.phrase("nobody_yet"))
-    with web.replies.watch(call.call_sid) as watched:
-        try:
+    try:
+        if await resume_if_nobody_came(call, status):
+            return answers.listen(turn + 1, answers.phrase("nobody_yet"))
+        with web.replies.watch(call.call_sid) as watched:
             await web.executor.begin(web.ringing.ring, call.call_sid)
             changed = await watched.change(web.settings.reply_wait_s if phrases else 0.0)
-        except (StoreError, UnknownCall):
-            return answers.hold(turn, phrases, "still_here")
+    except (StoreError, UnknownCall):
+        return answers.hold(turn, phrases, "still_here")
     name = "getting_person" if phrases % 2 == 0 else "still_here"
     return call.conclude(changed) or answers.hold(turn, phrases, name)
 

@@ -42,7 +42,7 @@ from callflow.web.context import (
     is_lost,
     now_ms,
 )
-from callflow.web.handoffs import fetch_human, fetch_human_soon
+from callflow.web.handoffs import fetch_human, fetch_human_soon, resume_if_nobody_came
 from callflow.web.line_webhooks import end_closed, go_on
 from callflow.web.operator_messages import SocketMessages
 from callflow.web.playback import Playback
@@ -388,13 +388,10 @@ class SocketSession:
 
     async def _wait_for_human(self, status: CallStatus, now: bool) -> None:
         """The agent is silent for good: the caller hears that humans are being rung."""
-        alert, web = status.alert, self._web
-        if alert is None or alert.state == "nobody" or alert.round > 1:
-            resume = web.store.handovers.resume
-            await web.run_soon(resume, self.call.call_sid, "nobody has picked up", over=False)
+        if await resume_if_nobody_came(self.call, status):
             await self._speak_phrase("nobody_yet")
         elif now:
-            await web.executor.begin(web.ringing.ring, self.call.call_sid)
+            await self._web.executor.begin(self._web.ringing.ring, self.call.call_sid)
             await self._speak_phrase("getting_person")
 
     async def _change_language(self, language: str | None) -> None:
