@@ -1,4 +1,4 @@
-"""What staff do in a call: on what they have seen of it, and how they end it.
+"""Checks what staff do in a call: on what they have seen of it, and how they end it.
 
 Two people who look at one call see the same moment of it; the second to act acts on something that
 has changed. Each thing that people act on counts how often they did, and whoever acts says up to

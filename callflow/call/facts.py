@@ -1,4 +1,4 @@
-"""What is known about a call besides what was said: by whom it may be told, and of which kind.
+"""Names the facts that may be known about a call: by whom each is told, and of which kind.
 
 A fact is told by the caller, recorded by a person, or follows from the record itself; a sentence
 that waits for one (`only_after`) may not be spoken before. Nothing is guessed: who learns a fact

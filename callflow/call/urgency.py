@@ -1,4 +1,4 @@
-"""How urgent a call is: P1, life at risk now, to P5, a test or a mistake.
+"""Grades the urgency of calls: from P1, life at risk now, to P5, a test or a mistake.
 
 The scale is the one that alarm centres work with. A graver word always wins within one breath;
 what lowers the urgency of a call is an explicit all-clear alone (`procedures/triage.py`).

@@ -1,4 +1,4 @@
-"""What a caller said, made storable without losing a word of it.
+"""Makes what a caller said storable without losing a word of it.
 
 Speech recognition and devices deliver emoji, NUL bytes and halves of surrogate pairs. JSON in the
 record, TwiML and terminals each choke on another of these, so they are put right once, on the way

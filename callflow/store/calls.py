@@ -157,7 +157,7 @@ class CallStore:
         if turn < 1:
             raise TurnOutOfOrder(call_sid, turn, 0)
         keyed = None if digits is None else clean(call_sid, digits)
-        (word, facts), assured = reply, _ = self._scripts.run_assured(
+        reply, assured = self._scripts.run_assured(
             on_call(
                 "record_utterance",
                 call_sid,
@@ -179,28 +179,12 @@ class CallStore:
                 now_ms=now_ms,
             )
         )
-        match Result(word):
-            case Result.UNKNOWN:
-                raise UnknownCall(call_sid)
-            case Result.ENDED:
-                raise CallEnded(call_sid, str(Event.HEAR))
-            case Result.AHEAD:
-                raise TurnOutOfOrder(call_sid, turn, int(facts["heard"]))
+        _refuse_utterance(call_sid, turn, reply)
         if not assured:
-            if word != Result.AGAIN:
+            if reply.word != Result.AGAIN:
                 self.handovers.add_journal_line(call_sid, "remarked", UNREPLICATED)
             raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
-        if word == Result.AGAIN:
-            return UtteranceStored(Result.AGAIN)
-        return UtteranceStored(
-            Result.OK,
-            wake="wake" in facts,
-            waits="waits" in facts,
-            alerted="alerted" in facts,
-            full="full" in facts,
-            urgency=urgency_of(reply),
-            phrases="phrases" in facts,
-        )
+        return _stored(reply)
 
     def interrupt(
         self, call_sid: str, turn: int, heard: str, *, now_ms: int | None = None
@@ -461,3 +445,27 @@ class CallStore:
             on_call("release", call_sid, move, lease=lease, owed_ms=owed_ms, **named)
         )
         return Released(Result(word), int(facts.get("attempts", 0)))
+
+
+def _refuse_utterance(call_sid: str, turn: int, reply: ScriptReply) -> None:
+    match Result(reply.word):
+        case Result.UNKNOWN:
+            raise UnknownCall(call_sid)
+        case Result.ENDED:
+            raise CallEnded(call_sid, str(Event.HEAR))
+        case Result.AHEAD:
+            raise TurnOutOfOrder(call_sid, turn, int(reply.facts["heard"]))
+
+
+def _stored(reply: ScriptReply) -> UtteranceStored:
+    if reply.word == Result.AGAIN:
+        return UtteranceStored(Result.AGAIN)
+    return UtteranceStored(
+        Result.OK,
+        wake="wake" in reply.facts,
+        waits="waits" in reply.facts,
+        alerted="alerted" in reply.facts,
+        full="full" in reply.facts,
+        urgency=urgency_of(reply),
+        phrases="phrases" in reply.facts,
+    )

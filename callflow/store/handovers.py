@@ -26,6 +26,7 @@ from callflow.store.encoding import (
     optional_json,
 )
 from callflow.store.keys import SAID_CHANNEL, call_keys
+from callflow.store.reader import from_fields
 from callflow.store.result import Lease, Result
 
 
@@ -72,11 +73,8 @@ class Handovers:
             fields, (seconds, micros) = pipe.execute()
         if fields[0] is None:
             raise UnknownCall(call_sid)
-        members = ",".join(f'"{name}":{value}' for name, value in zip(_FIELDS, fields, strict=True))
-        return (
-            AlertStatus.model_validate_json(f"{{{members}}}"),
-            int(seconds) * 1000 + int(micros) // 1000,
-        )
+        status = from_fields(AlertStatus, zip(_FIELDS, fields, strict=True))
+        return status, int(seconds) * 1000 + int(micros) // 1000
 
     def want(self, call_sid: str, reason: str, *, now_ms: int | None = None) -> Result:
         """Have a human rung for `reason`, at once. STALE when one is being rung already."""

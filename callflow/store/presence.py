@@ -1,4 +1,4 @@
-"""The open subscription by which a living process is known: it vanishes when the process dies.
+"""Keeps the open subscription by which a living process is known: it vanishes with the process.
 
 In a cluster it is at the master that holds the slot of its channel's name, and moves with that: at
 a node that is no master any more nobody asks for it.

@@ -1,4 +1,4 @@
-"""What the store answers: one word of `Result`, and what else there is to know about it."""
+"""The store's answers: one word of `Result`, and what else there is to know about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What staff do in a call from the board or the command line, one script each.
+"""Runs what staff do in a call from the board or the command line, one script each.
 
 Each request has a name (`request`): asked again, as when its answer was lost, it is done once.
 `seen` is the count of the thing acted on that the person was shown (`call/edits.py`), None for
