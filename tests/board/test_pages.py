@@ -42,15 +42,6 @@ def browser(exchange: Exchange, name: str | None = None) -> httpx.Client:
     return client
 
 
-def test_nobody_sees_a_word_before_they_have_signed_in(exchange: Exchange) -> None:
-    client = browser(exchange)
-    for path in ("/board", "/board/events", "/board/session", f"/board/calls/{SID}"):
-        answer = client.get(path)
-        assert answer.status_code == 303, path
-        assert "smoke" not in answer.text
-        assert client.get(path, headers={"accept": "*/*"}).status_code == 401
-
-
 def test_words_lifts_and_addresses_are_escaped(exchange: Exchange) -> None:
     client = browser(exchange, "vera")
     for path in ("/board", f"/board/calls/{SID}"):
@@ -124,15 +115,6 @@ def test_who_is_on_the_line_stands_in_short_and_each_reason_with_the_notes(
     assert human() == "on the line: Control · asked"
     page = client.get(f"/board/calls/{SID}").text
     assert re.search(r"<b>ana</b>.*Urgency P4</span></div><p>only &lt;toast&gt;</p>", page)
-
-
-def test_the_header_says_since_when_the_hour_is_counted(exchange: Exchange) -> None:
-    client = browser(exchange, "vera")
-    counted = re.compile(r'<span data-since>since \d\d:\d\d</span></span><span [^>]*id="(\w+)"')
-    wait_until(
-        lambda: counted.findall(client.get("/board").text) == ["takeovers", "silence"],
-        "the header does not say since when",
-    )
 
 
 def test_the_board_alone_is_no_reading_of_a_call(exchange: Exchange) -> None:

@@ -193,11 +193,6 @@ def test_a_row_as_text_is_the_row_as_a_dict() -> None:
     assert isinstance(shown.timers[0], Timer)
 
 
-def test_takeovers_are_counted_from_the_journal() -> None:
-    told = told_by(("claimed", AT), ("reclaimed", AT), ("handed_back", AT), ("committed", AT))
-    assert row(sight(), told).takeovers == told.takeovers == 2
-
-
 def test_an_hour_forgets_what_is_older() -> None:
     hour = LastHour()
     hour.add_takeover(AT)

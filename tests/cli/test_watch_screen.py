@@ -125,10 +125,6 @@ def test_old_data_is_shown_as_old_and_says_why(parts: Parts) -> None:
     assert drawn.splitlines()[-2] == "the server is gone"
 
 
-def test_nobody_who_sweeps_is_said(parts: Parts) -> None:
-    assert "last sweep over 1 s ago" in _drawn(_seen(parts, WorkforceStatus()))
-
-
 def test_more_calls_than_fit_are_told_and_reached(parts: Parts) -> None:
     _calls(parts, **{f"CA{number}": f"words {number}" for number in range(6)})
     seen = _seen(parts)
