@@ -17,6 +17,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
+from zlib import crc32
 
 from callflow.call.language_tag import primary_language
 from callflow.call.record import Sentence, SopChunk
@@ -51,6 +52,7 @@ _NEAREST: Final = 5
 # So many features an utterance has beside its own: short ones prove little.
 _FEW: Final = 20
 _REMEMBERED: Final = 64
+_PROBED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,10 @@ class TopicSearch:
 
         if folder is None:
             return build()
-        place = cached_folder(folder, "words", self._corpus.fingerprint, write)
+        # The words of some rows tell when texts are read in another way than they were indexed.
+        probe = [features_of(row.text) for row in rows[:: max(1, len(rows) // _PROBED)]]
+        content = f"{self._corpus.fingerprint} {crc32(repr(probe).encode())}"
+        place = cached_folder(folder, "words", content, write)
         return WordIndex.open(place / "rows"), WordIndex.open(place / "topics")
 
     def _weigh(self, utterance: str) -> tuple[list[float], dict[int, float], set[int]]:

@@ -59,6 +59,15 @@ def test_other_content_and_other_weights_get_an_index_of_their_own(tmp_path: Pat
     assert (len(folders(tmp_path)), len(folders(tmp_path, "words"))) == (3, 2)
 
 
+def test_words_that_are_cut_in_another_way_are_indexed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    TopicSearch(small_corpus(), tmp_path)
+    monkeypatch.setattr("callflow.retrieval.lexical.stem", lambda word: word[:3])
+    assert TopicSearch(small_corpus(), tmp_path).score("smoked").likely[0][0] == "fire"
+    assert len(folders(tmp_path, "words")) == 2
+
+
 def test_old_indexes_are_removed_and_the_newest_stay(tmp_path: Path) -> None:
     names: list[str] = []
     for number in range(VERSIONS_KEPT + 2):
