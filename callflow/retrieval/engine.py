@@ -46,7 +46,7 @@ _UNNAMED: Final = 0.02
 _NOTHING: Final = 2.0
 # What is less likely is not worth naming.
 _LEAST: Final = 0.005
-_HITS: Final = 256
+_HITS: Final = 128
 # The nearest rows of a topic that count, for no example is right alone.
 _NEAREST: Final = 5
 # So many features an utterance has beside its own: short ones prove little.
