@@ -34,6 +34,7 @@ from callflow.lab.evaluation.scoring import (
 )
 from callflow.procedures.library import SopLibrary
 from callflow.procedures.triage import Scored
+from callflow.responder.acknowledgement import acknowledge
 from callflow.responder.guard import Guard
 from callflow.responder.phrases import generic
 from callflow.responder.scripted import approved, conditions
@@ -231,9 +232,12 @@ def _rule(guard: Guard, sentence: str, record: CallRecord) -> str | None:
 def caught(guard: Guard, sentences: Iterable[str], record: CallRecord, where: str) -> list[Mistake]:
     """Return those sentences of a reply to this call that the guard would not let pass.
 
-    What a responder says without any procedure, such as the greeting, is no model's to word.
+    What a responder says without any procedure, such as the greeting or what it has just learned,
+    is no model's to word.
     """
-    own = dict.fromkeys(generic(record.language).values())
+    own = {*generic(record.language).values()}
+    if record.analysis is not None:
+        own.add(acknowledge(record.analysis.learned, known(record), record.language))
     return [
         Mistake(where, record.language, sentence, rule)
         for sentence in sentences
