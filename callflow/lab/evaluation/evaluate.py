@@ -55,7 +55,7 @@ def evaluate(
     judged: list[Judged] = []
     replies = ReplyFigures()
     for each in labelled:
-        turn, answer = _heard(each, tried, parts)
+        turn, answer = _try_out(each, tried, parts)
         judged.append((each, answer))
         replies = _added(replies, turn, parts.guard, each.where)
     return Evaluation(
@@ -66,11 +66,11 @@ def evaluate(
     )
 
 
-def _heard(labelled: Labelled, tried: Topics, parts: Parts) -> tuple[Turn, Answer]:
+def _try_out(labelled: Labelled, tried: Topics, parts: Parts) -> tuple[Turn, Answer]:
     """Open a call with the utterance; classifying and retrieving are timed as a turn does them."""
-    clock = _Clock()
-    with clock:
-        scored = tried.search.score(labelled.utterance)
+    began = time.perf_counter()
+    scored = tried.search.score(labelled.utterance)
+    took_s = time.perf_counter() - began
     turn = rehearsal.take_turn(
         rehearsal.open_call(labelled.language),
         labelled.utterance,
@@ -78,10 +78,11 @@ def _heard(labelled: Labelled, tried: Topics, parts: Parts) -> tuple[Turn, Answe
         parts.responder,
     )
     groups = tried.corpus.groups
-    with clock:
-        ours = _by_group(labelled, parts.own) if parts.other is not None else {}
-        prior = ours or rehearsal.prior(turn.record)
-        hits = tried.search.search(labelled.utterance, labelled.language, DEPTH, prior)
+    began = time.perf_counter()
+    ours = _by_group(labelled, parts.own) if parts.other is not None else {}
+    prior = ours or rehearsal.prior(turn.record)
+    hits = tried.search.search(labelled.utterance, labelled.language, DEPTH, prior)
+    took_s += time.perf_counter() - began
     scenario, probability = scored.likely[0] if scored.likely else (None, 0.0)
     worked_on = turn.record.scenario_type
     answer = Answer(
@@ -92,7 +93,7 @@ def _heard(labelled: Labelled, tried: Topics, parts: Parts) -> tuple[Turn, Answe
         worked_on_group=parts.own.corpus.groups.get(worked_on or ""),
         danger=turn.record.urgency == "P1",
         found=tuple(Found(each.chunk_id, each.scenario, groups[each.scenario]) for each in hits),
-        took_ms=clock.ms,
+        took_ms=took_s * 1000,
     )
     return turn, answer
 
@@ -119,20 +120,6 @@ def _likeliest_group(
     for topic, share in scored.likely:
         shares[groups[topic]] = shares.get(groups[topic], 0.0) + share
     return max(sorted(shares), key=lambda group: shares[group])
-
-
-class _Clock:
-    """Adds up how long its `with` blocks take, in ms."""
-
-    def __init__(self) -> None:
-        self.ms = 0.0
-        self._since = 0.0
-
-    def __enter__(self) -> None:
-        self._since = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.ms += (time.perf_counter() - self._since) * 1000
 
 
 def _added(so_far: ReplyFigures, turn: Turn, guard: Guard, where: str) -> ReplyFigures:
