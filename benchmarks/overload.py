@@ -24,7 +24,7 @@ from callflow.lab.carrier.call_report import CallReport, LoadResult
 from callflow.lab.carrier.carrier import Carrier, load
 from callflow.lab.carrier.simulated_people import Behaviour, HumanBehaviour
 from callflow.lab.chaos.audio_checks import HOLDING_PHRASES
-from callflow.lab.chaos.environment import PhoneLine, WebProcesses
+from callflow.lab.chaos.environment import PhoneSetup, WebProcesses
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.percentiles import Percentiles
 from callflow.lab.stack import LocalStack, StackProcess
@@ -96,8 +96,8 @@ def run(plan: Plan, folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _stack(plan: Plan, folder: Path) -> Iterator[tuple[LocalStack, PhoneLine, Client]]:
-    line = PhoneLine.create()
+def _stack(plan: Plan, folder: Path) -> Iterator[tuple[LocalStack, PhoneSetup, Client]]:
+    line = PhoneSetup.create()
     sites = folder / "sites.yaml"
     sites.write_text(SITES, encoding="utf-8")
     with EmbeddedServer.start() as server:
@@ -129,7 +129,7 @@ async def _ready(plan: Plan, leases: Leases, web: WebProcesses) -> None:
 
 
 async def _measured(
-    plan: Plan, stack: LocalStack, line: PhoneLine, client: Client
+    plan: Plan, stack: LocalStack, line: PhoneSetup, client: Client
 ) -> dict[str, Any]:
     number = wanted_settings(line.public_url)
     carrier = Carrier(

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks import overload
 from callflow.celery import CALLS
-from callflow.lab.chaos.environment import PhoneLine
+from callflow.lab.chaos.environment import PhoneSetup
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 
@@ -76,7 +76,7 @@ def test_two_thousand_hang_ups_keep_the_next_caller_waiting_for_a_moment(
 
 
 def test_a_flood_of_one_webhook_disturbs_nobody_and_is_heard_once(tmp_path: Path) -> None:
-    line = PhoneLine.create()
+    line = PhoneSetup.create()
     name, port = next(iter(line.ports.items()))
     env = {**line.env, "CALLFLOW_PUBLIC_URL": f"http://127.0.0.1:{port}", "CALLFLOW_UNSIGNED": "1"}
     with running(tmp_path, workers=1, slots=2, responder="echo", env=env) as run:

@@ -14,7 +14,7 @@ import pytest
 from callflow.access.http import SESSION_COOKIE
 from callflow.access.sessions import csrf_token
 from callflow.lab.carrier.carrier_call import Call
-from callflow.lab.chaos.environment import PhoneLine
+from callflow.lab.chaos.environment import PhoneSetup
 from tests.board_app import password_of, write_users
 from tests.chaos.test_telephone import GATHER, RELAY, SPEED, Telephone
 from tests.stack_parts import running
@@ -28,7 +28,7 @@ PHRASES = tuple(f"This is phrase number {word} of your dispatcher." for word in 
 
 @pytest.fixture
 def telephone(tmp_path: Path) -> Iterator[Telephone]:
-    line = PhoneLine.create()
+    line = PhoneSetup.create()
     env = {
         **line.env,
         "CALLFLOW_SPEECH_LETTERS_PER_S": str(15 * SPEED),

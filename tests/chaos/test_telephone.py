@@ -15,7 +15,7 @@ from callflow.lab.carrier.carrier_call import Call
 from callflow.lab.carrier.network_faults import NetworkFaults
 from callflow.lab.carrier.simulated_people import Behaviour, HumanBehaviour
 from callflow.lab.chaos.audio_checks import HOLDING_PHRASES, compare_with_record
-from callflow.lab.chaos.environment import PhoneLine, WebProcesses
+from callflow.lab.chaos.environment import PhoneSetup, WebProcesses
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.responder.phrases import generic
 from callflow.twilio.rest import wanted_settings
@@ -41,7 +41,7 @@ NEVER = HumanBehaviour(answer="never")
 class Telephone:
     """A running stack with two web processes, and a carrier."""
 
-    def __init__(self, run: Running, line: PhoneLine) -> None:
+    def __init__(self, run: Running, line: PhoneSetup) -> None:
         self.run = run
         self.line = line
         self.web = WebProcesses(run.stack, line.ports)
@@ -98,7 +98,7 @@ class Telephone:
 
 @pytest.fixture
 def telephone(tmp_path: Path) -> Iterator[Telephone]:
-    line = PhoneLine.create()
+    line = PhoneSetup.create()
     env = {**line.env, "CALLFLOW_SPEECH_LETTERS_PER_S": str(15 * SPEED)}
     with running(tmp_path, env=env, pace_s="0.05") as run:
         for name, port in line.ports.items():

@@ -12,7 +12,7 @@ from callflow.call.urgency import AHEAD, LAST
 from callflow.lab.carrier.carrier import Carrier
 from callflow.lab.carrier.simulated_people import Behaviour
 from callflow.lab.chaos.chaos_plan import Plan
-from callflow.lab.chaos.simulated_callers import CODE_WORDS, LIFTS, POISON, Crowd
+from callflow.lab.chaos.simulated_callers import CODE_WORDS, LIFTS, POISON, CallGenerator
 from callflow.responder.synthetic import code_of
 from callflow.understand import Understanding
 
@@ -27,9 +27,9 @@ class Exchange:
         self.called.append((person, to))
 
 
-def crowd(count: int, **plan: Any) -> tuple[Crowd, Exchange]:
+def generate(count: int, **plan: Any) -> tuple[CallGenerator, Exchange]:
     exchange = Exchange()
-    placing = Crowd(Plan(**plan), cast(Carrier, exchange))
+    placing = CallGenerator(Plan(**plan), cast(Carrier, exchange))
     for _ in range(count):
         placing.place()
     return placing, exchange
@@ -40,29 +40,29 @@ def lines(exchange: Exchange) -> list[str]:
 
 
 def test_no_utterance_of_a_run_has_the_code_of_another() -> None:
-    said = lines(crowd(2_000, seed=4)[1])
+    said = lines(generate(2_000, seed=4)[1])
 
     assert len({code_of(line) for line in said}) == len(said) > 4_000
 
 
 def test_a_code_says_nothing_but_itself() -> None:
-    for line in lines(crowd(50, seed=4)[1]):
+    for line in lines(generate(50, seed=4)[1]):
         assert set(code_of(line).split()) <= set(CODE_WORDS)
 
 
 def test_the_same_seed_gives_the_same_callers() -> None:
-    assert crowd(20, seed=4)[1].called == crowd(20, seed=4)[1].called
-    assert crowd(20, seed=4)[1].called != crowd(20, seed=5)[1].called
+    assert generate(20, seed=4)[1].called == generate(20, seed=4)[1].called
+    assert generate(20, seed=4)[1].called != generate(20, seed=5)[1].called
 
 
 def test_both_kinds_of_lines_are_called() -> None:
-    assert {to for _, to in crowd(20, seed=4)[1].called} == set(LIFTS["en"].values())
-    assert {to for _, to in crowd(20, relay_share=1.0)[1].called} == {LIFTS["en"]["relay"]}
-    assert {to for _, to in crowd(20, relay_share=0.0)[1].called} == {LIFTS["en"]["gather"]}
+    assert {to for _, to in generate(20, seed=4)[1].called} == set(LIFTS["en"].values())
+    assert {to for _, to in generate(20, relay_share=1.0)[1].called} == {LIFTS["en"]["relay"]}
+    assert {to for _, to in generate(20, relay_share=0.0)[1].called} == {LIFTS["en"]["gather"]}
 
 
 def test_a_poisoned_caller_has_one_deadly_utterance_that_is_not_the_first() -> None:
-    placing, exchange = crowd(0)
+    placing, exchange = generate(0)
     for _ in range(20):
         placing.place(poison=True)
 
@@ -74,7 +74,7 @@ def test_a_poisoned_caller_has_one_deadly_utterance_that_is_not_the_first() -> N
 
 @pytest.mark.parametrize("poison", [False, True], ids=["plain", "poison"])
 def test_what_is_said_fetches_nobody_and_is_as_urgent_as_anything_else(poison: bool) -> None:
-    placing, exchange = crowd(0, seed=2)
+    placing, exchange = generate(0, seed=2)
     understanding = Understanding(bootstrap.procedures().current)
     for _ in range(60):
         placing.place(poison=poison)

@@ -20,13 +20,13 @@ from callflow.lab.chaos.chaos_plan import DemoPlan, Plan
 from callflow.lab.chaos.chaos_servers import Servers, running_servers
 from callflow.lab.chaos.environment import (
     ChaosEnvironment,
-    PhoneLine,
+    PhoneSetup,
     Processes,
     WebProcesses,
     clock_env,
 )
 from callflow.lab.chaos.run_evidence import RunConditions, RunEvidence, Strike
-from callflow.lab.chaos.simulated_callers import Crowd
+from callflow.lab.chaos.simulated_callers import CallGenerator
 from callflow.lab.chaos.strikes import Striker
 from callflow.lab.leaks import keys_without_lifetime
 from callflow.lab.stack import LocalStack
@@ -84,7 +84,7 @@ def run(plan: Plan, watcher: RunWatcher) -> RunEvidence:
 @contextmanager
 def started(plan: Plan, watcher: RunWatcher) -> Iterator[ChaosRun]:
     """Start everything that `plan` needs; nothing of it is left behind the block."""
-    line = PhoneLine.create()
+    line = PhoneSetup.create()
     with running_servers(plan.worker_names) as servers:
         clocks = servers.scratch / "clocks"
         clocks.mkdir()
@@ -105,7 +105,7 @@ class ChaosRun:
     settings: Settings
     servers: Servers
     processes: Processes
-    line: PhoneLine
+    line: PhoneSetup
     watcher: RunWatcher
 
     async def run(self) -> RunEvidence:
@@ -113,7 +113,7 @@ class ChaosRun:
         web = WebProcesses(self.processes.stack, self.line.ports)
         human = HumanBehaviour(after_s=0.5, talks_s=2.0)
         async with carrier_for(self.plan, self.line, web, human) as carrier:
-            crowd = Crowd(self.plan, carrier)
+            generator = CallGenerator(self.plan, carrier)
             environment = ChaosEnvironment(
                 plan=self.plan,
                 settings=self.settings,
@@ -121,7 +121,7 @@ class ChaosRun:
                 web=web,
                 client=lambda: self.servers.client,
                 servers=self.servers,
-                crowd=crowd,
+                generator=generator,
             )
             await environment.wait_until_ready(READY_S)
             began_at, began = time.time(), time.monotonic()
@@ -130,26 +130,26 @@ class ChaosRun:
 
             async def strike_and_call() -> None:
                 until = began + self.plan.seconds
-                await run_until_done([striker.run(until), self._calls(crowd, until)])
+                await run_until_done([striker.run(until), self._calls(generator, until)])
                 await carrier.settle()
 
-            beside = [self.processes.watch(), self._feel_stalls(), self._tell(crowd, striker)]
+            beside = [self.processes.watch(), self._feel_stalls(), self._tell(generator, striker)]
             await run_until_done([strike_and_call()], beside)
         self._tell_if_busy((_waited_for_cpu_s() - waited_s) / (time.monotonic() - began))
-        return await asyncio.to_thread(self._evidence, crowd, striker, began_at)
+        return await asyncio.to_thread(self._evidence, generator, striker, began_at)
 
-    async def _calls(self, crowd: Crowd, until: float) -> None:
+    async def _calls(self, generator: CallGenerator, until: float) -> None:
         try:
             async with asyncio.timeout(until + LAST_CALLS_S - time.monotonic()):
-                await crowd.keep_calling(until)
+                await generator.keep_calling(until)
         except TimeoutError:
-            self.watcher.on_event(f"{crowd.going} calls would not end: they are hung up")
+            self.watcher.on_event(f"{generator.going} calls would not end: they are hung up")
 
     def _tell_strike(self, strike: Strike) -> None:
         where = ", ".join(strike.victims)
         self.watcher.on_event(f"{strike.at_s:6.1f} s  {strike.kind}: {strike.name} [{where}]")
 
-    async def _tell(self, crowd: Crowd, striker: Striker) -> None:
+    async def _tell(self, generator: CallGenerator, striker: Striker) -> None:
         told = 0
         while True:
             at_s = time.monotonic() - striker.began
@@ -157,7 +157,7 @@ class ChaosRun:
                 self.watcher.on_event(f"{at_s:6.1f} s  FALLEN: {log}")
                 told += 1
             self.watcher.on_progress(
-                RunProgress(at_s, crowd.going, crowd.answered, len(striker.strikes))
+                RunProgress(at_s, generator.going, generator.answered, len(striker.strikes))
             )
             await asyncio.sleep(TICK_S)
 
@@ -176,12 +176,12 @@ class ChaosRun:
             if stall_s > STALL_S:
                 self.watcher.on_event(f"the machine itself stood still for {stall_s:.2f} s")
 
-    def _evidence(self, crowd: Crowd, striker: Striker, began_at: float) -> RunEvidence:
+    def _evidence(self, generator: CallGenerator, striker: Striker, began_at: float) -> RunEvidence:
         client = self.servers.client
         deadline = time.monotonic() + ENDED_S
         while CallReader(client).counts()["active"] and time.monotonic() < deadline:
             time.sleep(0.1)
-        callers = crowd.evidence()
+        callers = generator.evidence()
         journals = CallReader(client).journals([one.call_sid for one in callers])
         plan = self.plan
         conditions = run_conditions(
@@ -223,7 +223,7 @@ def run_conditions(
 
 
 def carrier_for(
-    plan: Plan | DemoPlan, line: PhoneLine, web: WebProcesses, human: HumanBehaviour
+    plan: Plan | DemoPlan, line: PhoneSetup, web: WebProcesses, human: HumanBehaviour
 ) -> Carrier:
     account = PhoneAccount(
         line.public_url, web.addresses, line.account_sid, line.auth_token, line.api_port
@@ -257,7 +257,7 @@ def _waited_for_cpu_s() -> float:
     return int(some.rpartition("total=")[2]) / 1e6
 
 
-def stack_env(plan: Plan | DemoPlan, line: PhoneLine) -> dict[str, str]:
+def stack_env(plan: Plan | DemoPlan, line: PhoneSetup) -> dict[str, str]:
     """The settings that the stacks of all runs share."""
     return {
         "CALLFLOW_RECORDS_URL": "",  # A rehearsal is no record: working records are judged.
@@ -268,7 +268,7 @@ def stack_env(plan: Plan | DemoPlan, line: PhoneLine) -> dict[str, str]:
     }
 
 
-def _env(plan: Plan, servers: Servers, line: PhoneLine) -> dict[str, str]:
+def _env(plan: Plan, servers: Servers, line: PhoneSetup) -> dict[str, str]:
     env = stack_env(plan, line) | {
         "CALLFLOW_REDIS_URL": servers.url,
         "CALLFLOW_BROKER_URL": servers.broker_url,

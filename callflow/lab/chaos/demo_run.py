@@ -23,7 +23,7 @@ from callflow.lab.chaos.demo_report import DemoResult, DemoScreen
 from callflow.lab.chaos.environment import (
     LOOK_AGAIN_S,
     Environment,
-    PhoneLine,
+    PhoneSetup,
     Processes,
     WebProcesses,
     node_of,
@@ -56,7 +56,7 @@ class DemoWatcher:
 
 def run_demo(plan: DemoPlan, settings: Settings, watcher: DemoWatcher) -> DemoResult:
     """Carry out `plan` on a server of its own, and leave nothing behind. Raises RunFailed."""
-    line = PhoneLine.create()
+    line = PhoneSetup.create()
     with EmbeddedServer.start() as server:
         use_broker(server.url)
         own = settings.model_copy(update={"redis_url": server.url, "broker_url": None})
@@ -85,7 +85,7 @@ class DemoRun:
         settings: Settings,
         client: Client,
         processes: Processes,
-        line: PhoneLine,
+        line: PhoneSetup,
         watcher: DemoWatcher,
     ) -> None:
         self._plan = plan

@@ -27,7 +27,7 @@ from callflow.call.state import LEASED
 from callflow.errors import CallflowError
 from callflow.lab.chaos.chaos_plan import DemoPlan, Plan
 from callflow.lab.chaos.chaos_servers import Servers
-from callflow.lab.chaos.simulated_callers import Crowd
+from callflow.lab.chaos.simulated_callers import CallGenerator
 from callflow.lab.stack import LocalStack, StackProcess, free_port
 from callflow.redis.client import Client
 from callflow.redis.scripts import Scripts
@@ -62,7 +62,7 @@ class RunFailed(CallflowError):
 
 
 @dataclass(frozen=True, slots=True)
-class PhoneLine:
+class PhoneSetup:
     """The account, the secrets and the ports of one run's telephone."""
 
     public_url: str
@@ -72,7 +72,7 @@ class PhoneLine:
     ports: dict[str, int]
 
     @classmethod
-    def create(cls) -> PhoneLine:
+    def create(cls) -> PhoneSetup:
         return cls(
             "https://demo.callflow.example",
             f"AC{secrets.token_hex(16)}",
@@ -254,7 +254,7 @@ class ChaosEnvironment(Environment):
 
     plan: Plan
     servers: Servers
-    crowd: Crowd
+    generator: CallGenerator
 
     async def find_victim(self, dice: Random) -> CallRecord | None:
         """A call that a ready worker is at work on; None when there is none for a while."""

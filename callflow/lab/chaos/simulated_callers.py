@@ -74,7 +74,7 @@ REFILL_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class CallOfCrowd:
+class GeneratedCall:
     """A call of chaos that was placed."""
 
     call: Call
@@ -86,7 +86,7 @@ class CallOfCrowd:
         return self.call.line.over
 
 
-class Crowd:
+class CallGenerator:
     """Places the calls of a run of chaos. The same seed gives the same callers in the same order.
 
     Every utterance ends in three code words that no other one of the run has, so that whoever hears
@@ -97,7 +97,7 @@ class Crowd:
         self._plan = plan
         self._carrier = carrier
         self._codes = _codes(plan.seed)
-        self.placed: list[CallOfCrowd] = []
+        self.placed: list[GeneratedCall] = []
 
     async def keep_calling(self, until: float) -> None:
         """As many calls as are planned, all the time until then (monotonic, s); returns when the
@@ -105,7 +105,7 @@ class Crowd:
         lines = (self._call_one_after_another(number, until) for number in range(self._plan.calls))
         await asyncio.gather(*lines)
 
-    def place(self, *, poison: bool = False) -> CallOfCrowd:
+    def place(self, *, poison: bool = False) -> GeneratedCall:
         dice = Random(f"{self._plan.seed}/caller/{len(self.placed)}")
         line: Line = "relay" if dice.random() < self._plan.relay_share else "gather"
         words = [
@@ -115,7 +115,7 @@ class Crowd:
             words[1] = f"{POISON} {words[1]}"
         behaviour = _behaviour("en", tuple(words), THINK_S, FILLERS)
         call = self._carrier.place(behaviour, to=LIFTS["en"][line])
-        self.placed.append(CallOfCrowd(call, line, poison))
+        self.placed.append(GeneratedCall(call, line, poison))
         return self.placed[-1]
 
     @property

@@ -187,7 +187,7 @@ async def step_clock(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> Non
 @_makes("poison")
 async def poison(env: ChaosEnvironment, log: StrikeLog, dice: Random) -> None:
     """Whoever takes up one utterance of one caller dies: `dice` decide after how long."""
-    placed = env.crowd.place(poison=True)
+    placed = env.generator.place(poison=True)
     log.call_sid = placed.call.call_sid
     deadline = time.monotonic() + POISON_WITHIN_S
     while not placed.over and time.monotonic() < deadline:
