@@ -168,13 +168,14 @@ def _number_of(file: Path, site: str | None, language: str, talk: TypedCall) -> 
     if site is not None:
         number = choose_site(sites, site).called[0]
         return _ANY_NUMBER if number == ANY else number
-    default = sites.find(_ANY_NUMBER, "")
-    if default is None or same_language(default.language, language):
+    unnamed = sites.find(_ANY_NUMBER, "")
+    spoken = "en" if unnamed is None else unnamed.language
+    if same_language(spoken, language):
         return _ANY_NUMBER
     for each in sites:
         if same_language(each.language, language) and each.called[0] != ANY:
             return each.called[0]
-    talk.note(f"no lift is answered in {language}: the call is opened in {default.language}")
+    talk.note(f"no lift is answered in {language}: the call is opened in {spoken}")
     return _ANY_NUMBER
 
 
@@ -242,6 +243,8 @@ class TypedCall:
         if not watching.cancelled():
             watching.result()
         if not self.left_open and not self._human_took_over:
+            if self._reply:
+                self._end_reply()
             outcome = (await asyncio.to_thread(self._read)).outcome or "unknown"
             words = f"the call is over: {outcome.replace('_', ' ')}"
             self._emit("ended", words, outcome=outcome)
@@ -313,14 +316,15 @@ class TypedCall:
                 self.note(str(facts["reason"]))
 
     def _show_event(self, event: str, facts: Mapping[str, object]) -> None:
-        """Through a pipe each line that is said is answered by one line: what is no reply stands
-        beside them."""
-        aside = event == "heard" and (self._reply is None or facts.get("filler"))
-        if aside and not self._terminal:
-            terminal.print_note(terminal.plain(str(facts["text"])))
-        elif event != "status":
+        """Through a pipe each line that is said is answered by one line, once it is whole: what is
+        no reply stands beside them."""
+        if self._terminal and event != "status":
             self._show.show_event(event, facts)
             self._prompted = self._typed and (event == "listens" or self._prompted)
+        elif event == "heard" and (self._reply is None or facts.get("filler")):
+            self.note(str(facts["text"]))
+        elif event in ("failure", "session_lost"):
+            self.note(str(facts["reason"]))
 
     def _hear(self, text: str) -> None:
         if not text:
@@ -340,6 +344,8 @@ class TypedCall:
         if self._reply is None:
             return
         self._emit_reply(done=True)
+        if not (self._as_json or self._terminal):
+            terminal.print_line(terminal.plain(self._reply))
         self._reply = None
         reason = self._read().needs_human
         if reason is not None and reason != self._needs_human:

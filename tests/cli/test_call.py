@@ -33,7 +33,7 @@ def test_each_line_is_answered_by_a_line_and_the_end_hangs_up(cli: Cli, staffed_
     said = b"we are stuck \xf0\x9f\x98\x80 \xff\n\nhello?\n"
     called = cli.call("--call-sid", sid, said=said)
     assert called.code == 0, called
-    assert len(called.out.splitlines()) == 3
+    assert (len(called.out.splitlines()), called.out[-1]) == (3, "\n")
     assert "hung up" in called.err
     ended = record(staffed_url, sid)
     assert (ended.heard, ended.answered, ended.outcome) == (3, 3, "hung_up")
