@@ -23,12 +23,12 @@ from tests.servers import EACH, binary_of
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "operations.md"]
 WORKERS = {
-    *re.findall(
-        r"`(celery -A callflow worker [^`]+)`", (ROOT / "docs" / "operations.md").read_text()
-    ),
-    *re.findall(r"command: (celery -A callflow worker .+)", (ROOT / "compose.yaml").read_text()),
-}
+    command
+    for page in PAGES
+    for command in re.findall(r"`(celery -A callflow worker [^`]+)`", page.read_text())
+} | set(re.findall(r"command: (celery -A callflow worker .+)", (ROOT / "compose.yaml").read_text()))
 
 
 @pytest.fixture(params=EACH)
