@@ -35,6 +35,8 @@ CALLER_FACTS: Final[Mapping[str, Kind]] = {
     "location_confirmed": "flag",
     "lights": "flag",
     "doors_open": "flag",
+    "awake": "flag",
+    "breathing": "flag",
 }
 """What a caller can tell. `words` are from VULNERABLE and DANGERS, and only ever grow."""
 
@@ -49,7 +51,10 @@ HUMAN_FACTS: Final[Mapping[str, Kind]] = {
 }
 """What people alone may record, since it happened outside of the call."""
 
-OWN_FACTS: Final = ("human.alert_started", "handover.started")
+OWN_FACTS: Final = (
+    *("human.alert_started", "handover.started"),
+    *("person.unconscious", "person.not_breathing"),
+)
 """What follows from the record itself."""
 
 _RUNG: Final = ("ringing", "accepted")
@@ -91,6 +96,10 @@ def known(record: CallRecord) -> dict[str, Any]:
         facts["human.alert_started"] = True
     if record.handling == "human" or (record.alert and record.alert.state == "accepted"):
         facts["handover.started"] = True
+    if facts.get("awake") is False:
+        facts["person.unconscious"] = True
+    if facts.get("breathing") is False:
+        facts["person.not_breathing"] = True
     return facts
 
 

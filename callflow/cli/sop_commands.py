@@ -130,6 +130,9 @@ def check(
     from callflow.procedures import library
 
     problems = library.check(folder)
+    # What workers will answer from: the operator's documents and the shipped ones.
+    loaded = library.SopLibrary() if problems else library.SopLibrary.load(folder)
+    notes = library.notes(loaded)
     if as_json:
         terminal.print_line(
             json.dumps(
@@ -139,6 +142,7 @@ def check(
                         {"path": str(each.path), "line": each.line, "reason": each.reason}
                         for each in problems
                     ],
+                    "notes": notes,
                 }
             )
         )
@@ -149,11 +153,10 @@ def check(
             f"{terminal.counted(len(problems), 'problem')}: this folder would not be loaded"
         )
     else:
-        # What workers will answer from: the operator's documents and the shipped ones.
-        known = len(library.SopLibrary.load(folder).documents)
-        terminal.print_line(
-            f"{folder}: all right, {terminal.counted(known, 'scenario')} with those shipped"
-        )
+        known = terminal.counted(len(loaded.documents), "scenario")
+        terminal.print_line(f"{folder}: all right, {known} with those shipped")
+        for note in notes:
+            terminal.print_note(note)
     if problems:
         raise typer.Exit(1)
 

@@ -49,12 +49,14 @@ _ANSWERED: Final[dict[str, tuple[str, Any, Any]]] = {
     "ask_empty": ("people", 0, None),
     "ask_location": ("location_confirmed", True, False),
     "confirm_location": ("location_confirmed", True, False),
+    "ask_awake": ("awake", True, False),
+    "ask_breathing": ("breathing", True, False),
 }
 # What is a denial, an answer, or no statement of its own; a denial before it takes nothing back.
 _WORDED: Final = frozenset(
     listed(
-        "hurt_no trapped_no lights_no doors_no place_wrong outside hedged fine calm limb "
-        "callback somebody_else"
+        "hurt_no trapped_no lights_no doors_no awake_no breathing_no place_wrong outside hedged "
+        "fine calm limb callback somebody_else"
     )
 )
 _SHORT: Final = 8
@@ -73,6 +75,8 @@ _FLAGS: Final = (
     ("location_confirmed", "place_ok", "place_wrong"),
     ("inside", "inside", "outside"),
     ("trapped", "trapped", "trapped_no"),
+    ("awake", "awake", "awake_no"),
+    ("breathing", "breathing", "breathing_no"),
 )
 
 

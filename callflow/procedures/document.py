@@ -37,6 +37,7 @@ class FrontMatter(BaseModel):
     `urgency` is P1 (life at risk) to P5 (test or mistake). `cues` are phrases per language that
     callers use; `timers` are numbers whose names end in their unit. `needs_human` may be left out:
     P1 and P2 always fetch a person, the others when they say so. `silent` marks a machine's call.
+    `unsigned` names the professions whose signature the procedure still wants.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,6 +49,7 @@ class FrontMatter(BaseModel):
     urgency: Urgency
     needs_human: bool | None = None
     silent: bool = False
+    unsigned: tuple[_Text, ...] = ()
     timers: dict[str, _Number] = Field(default_factory=dict)
     cues: dict[str, tuple[_Text, ...]] = Field(default_factory=dict)
 

@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from callflow.call.facts import CALLER_FACTS, HUMAN_FACTS, OWN_FACTS
 from callflow.call.language_tag import primary_language
 from callflow.call.record import Sentence, SopChunk
 from callflow.errors import SopError, did_you_mean
@@ -41,7 +42,7 @@ _NOT_PROCEDURES: Final = ("readme.md", SHARED_FILE)
 class SopLibrary:
     """Documents by scenario id; never changed once loaded, so it may be shared by threads."""
 
-    documents: Mapping[str, SopDocument]
+    documents: Mapping[str, SopDocument] = field(default_factory=dict)
     shared: Shared = field(default_factory=Shared)
 
     @classmethod
@@ -135,6 +136,26 @@ def check(folder: Path) -> list[SopError]:
         except SopError as error:
             problems.append(error)
     return sorted(problems, key=lambda problem: problem.path)
+
+
+def notes(library: SopLibrary) -> list[str]:
+    """Return what a person should see to in documents that are right as they stand.
+
+    That a signature is missing, and which sentence waits for a fact that nobody can record.
+    """
+    recordable = {*HUMAN_FACTS, *OWN_FACTS, *CALLER_FACTS}
+    found = []
+    for name, document in sorted(library.documents.items()):
+        if document.front.unsigned:
+            found.append(f"{name} wants the signature of: {', '.join(document.front.unsigned)}")
+        dead = {
+            f"{name}: [{line.id}] waits for {line.only_after}, which nobody can record"
+            for lines in document.sections.values()
+            for line in lines
+            if line.only_after is not None and line.only_after not in recordable
+        }
+        found += sorted(dead)
+    return found
 
 
 def _shipped_files() -> Iterator[tuple[Path, bytes]]:

@@ -71,6 +71,8 @@ KNOWN_FACTS: Final = (
     "emergency.police.requested",
     "handover.started",
     "release.confirmed",
+    "person.unconscious",
+    "person.not_breathing",
 )
 
 CallerPhrases = dict[str, tuple[str, ...]]
@@ -100,6 +102,7 @@ _ADVICE = {
     "urgency": "must be P1, P2, P3, P4 or P5",
     "needs_human": "must be true or false",
     "silent": "must be true or false",
+    "unsigned": "must list whose signature is missing, such as [clinician]",
     "cues": "must list phrases per language, such as en: [stuck, will not open]",
     "timers": "must be numbers of zero or more, such as human_ack_s: 30",
     **dict.fromkeys(("title", "version", "group"), _ONE_LINE),

@@ -11,7 +11,7 @@ from callflow.procedures.document import (
     SILENT_SCENARIO,
     SopDocument,
 )
-from callflow.procedures.library import SopLibrary
+from callflow.procedures.library import SopLibrary, notes
 
 LIBRARY = SopLibrary.load()
 DOCUMENTS = LIBRARY.documents
@@ -146,3 +146,25 @@ def test_an_answer_speaks_the_language_of_the_call() -> None:
             line.text
             for line in DOCUMENTS["entrapment_partial_opening"].sections[(language, "answers")]
         }
+
+
+def test_no_sentence_waits_for_what_nobody_can_record() -> None:
+    assert not [note for note in notes(LIBRARY) if "nobody can record" in note]
+
+
+def test_what_wants_a_signature_says_so() -> None:
+    unsigned = {note.split(" wants ")[0] for note in notes(LIBRARY) if " wants " in note}
+    assert {"medical", "fire_smoke", "entrapment_partial_opening"} <= unsigned
+
+
+def test_every_question_asks_one_thing() -> None:
+    twice = [
+        f"{name} {language}: {line.text}"
+        for name in SPEAKING
+        for language in LANGUAGES
+        for line in DOCUMENTS[name].sections[(language, "ask")]
+        # "Smoke or fire? Yes or no?" is one thing, and so is a choice of languages.
+        if len(re.findall(r"[?？]", line.text)) > 1
+        and name not in ("language_barrier", "line_noise_unintelligible")
+    ]
+    assert not twice

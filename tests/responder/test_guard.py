@@ -25,6 +25,8 @@ LANGUAGES = ("en", "es", "zh")
 GUARD = Guard()
 # Every fact that a sentence waits for, and a value for every gap.
 ALL_FACTS: dict[str, Any] = {
+    "person.unconscious": True,
+    "person.not_breathing": True,
     "dispatch.requested": True,
     "dispatch.confirmed_with_eta": True,
     "emergency.fire.requested": True,
