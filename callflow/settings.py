@@ -107,6 +107,7 @@ class Settings(BaseModel):
     public_url: str | None = None
     """Where the carrier reaches us (https://…, a path may follow), as it signs it."""
     twilio_account_sid: str | None = Field(None, pattern=r"^AC[0-9a-fA-F]{32}$")
+    """The account: with its token it signs webhooks and rings humans."""
     twilio_auth_token: SecretStr | None = None
     """Signs webhooks and opens the REST API."""
     twilio_auth_token_2: SecretStr | None = None
@@ -142,7 +143,7 @@ class Settings(BaseModel):
     meaning where the extra `callflow[semantic]` is installed."""
     index_dir: Path | None = None
     """Where this machine keeps what it has built of the procedures to find them; None:
-    `callflow/index` where its user's caches are."""
+    `~/.cache/callflow/index`."""
     responder: Literal["scripted", "echo", "counted"] = "scripted"
     """Who words the reply: the procedure's script (behind a model, where one is named), an echo for
     measuring callflow itself, or sentences that can be counted for striking it."""
@@ -152,10 +153,13 @@ class Settings(BaseModel):
     model_url: str | None = None
     """Where the model is served; None: where its maker serves it."""
     model_key: SecretStr | None = None
+    """What the model is asked with; it is never printed."""
     model_2: str | None = None
     """A second model, asked when the first one fails."""
     model_2_url: str | None = None
+    """Where the second model is served."""
     model_2_key: SecretStr | None = None
+    """What the second model is asked with."""
     model_first_token_s: float = Field(1.2, ge=0.05, le=30)
     """A model whose first word takes longer has failed."""
     model_reply_s: float = Field(3.0, ge=0.1, le=60)

@@ -35,7 +35,7 @@ def settings_page() -> str:
     meanings = _meanings()
     rows = []
     for name, field in Settings.model_fields.items():
-        meaning = meanings.get(name, "") + _bounds(field)
+        meaning = meanings[name] + _bounds(field)
         rows.append(f"| `{PREFIX}{name.upper()}` | {_default(field)} | {meaning} |")
     return HEAD + "\n".join(rows) + "\n"
 

@@ -12,9 +12,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.needs import missing
@@ -73,19 +76,32 @@ def project() -> dict[str, str]:
     return table
 
 
-def test_the_style_is_kept() -> None:
-    run(sys.executable, "-m", "ruff", "check", "--no-fix")
-    run(sys.executable, "-m", "ruff", "format", "--check")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)  # Without its cache, and beside other tests, mypy takes its time.
-def test_the_types_fit() -> None:
-    run(sys.executable, "-m", "mypy")
-
-
-def test_the_layers_hold() -> None:
+def test_imports_go_in_the_directions_of_the_contracts() -> None:
     run(sys.executable, "-c", "from importlinter.cli import lint_imports_command as l; l()")
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = grimp.build_graph("callflow", exclude_type_checking_imports=True)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    # A package's __init__ that imports its own modules, and they its constants, is one idea.
+    TopologicalSorter(imports).prepare()
+
+
+def test_no_file_name_stands_twice() -> None:
+    files = defaultdict(list)
+    for path in python_files():
+        if path.name not in ("__init__.py", "__main__.py"):
+            files[path.name].append(str(path.relative_to(ROOT)))
+    assert not {name: paths for name, paths in files.items() if len(paths) > 1}
+
+
+def test_no_class_name_stands_twice() -> None:
+    classes = defaultdict(list)
+    for path in python_files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].append(str(path.relative_to(ROOT)))
+    assert not {name: paths for name, paths in classes.items() if len(paths) > 1}
 
 
 def test_no_function_is_longer_than_a_screen() -> None:
@@ -99,6 +115,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
     assert not long
 
 
+@pytest.mark.stack
 @pytest.mark.timeout(180)
 def test_the_wheel_holds_all_that_the_package_reads(tmp_path: Path) -> None:
     run(
