@@ -32,8 +32,9 @@ class ThreadEntry(Frozen):
     """One thing that was said: by whom, in which turn, and when it was stored.
 
     Turns count from 1; what opens a call is the agent's turn 0. `digits` are keys that the caller
-    pressed instead of speaking. `heard` is what the caller heard of a reply before they spoke into
-    it; None where nobody did. `lang` is the language of a reply. `by` is the name of
+    pressed instead of speaking. `confidence` is the recogniser's own word on a caller's utterance,
+    0 to 1, None where it gave none. `heard` is what the caller heard of a reply before they spoke
+    into it; None where nobody did. `lang` is the language of a reply. `by` is the name of
     the person whose words a machine has spoken (role `human`).
     """
 
@@ -42,6 +43,7 @@ class ThreadEntry(Frozen):
     text: str
     at: int
     digits: str | None = None
+    confidence: float | None = None
     heard: str | None = None
     lang: str | None = None
     by: str | None = None
@@ -292,12 +294,17 @@ class CallRecord(Frozen):
         reasons = (chunk.needs_human for chunk in self.retrieved_sop_chunks if not chunk.aside)
         return next((reason for reason in reasons if reason), None)
 
-    def said(self, turn: int, role: Role) -> str | None:
-        """What `role` said in `turn`, or None when it has not been said."""
+    def entry(self, turn: int, role: Role) -> ThreadEntry | None:
+        """The entry of `role` in `turn`, or None when nothing has been said."""
         for entry in reversed(self.conversation_thread):
             if entry.turn == turn and entry.role == role:
-                return entry.text
+                return entry
         return None
+
+    def said(self, turn: int, role: Role) -> str | None:
+        """What `role` said in `turn`, or None when it has not been said."""
+        entry = self.entry(turn, role)
+        return None if entry is None else entry.text
 
 
 class Word(StrEnum):

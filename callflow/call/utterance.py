@@ -2,18 +2,37 @@
 
 Speech recognition and devices deliver emoji, NUL bytes and halves of surrogate pairs. JSON in the
 record, TwiML and terminals each choke on another of these, so they are put right once, on the way
-in. An empty utterance is silence, which is something heard too.
+in. An empty utterance is silence, which is something heard too. A recogniser may say how sure it is
+of what it heard: its confidence.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from callflow.errors import InvalidUtterance
 
 MAX_UTTERANCE_CHARS = 20_000
 """Twilio ends a speech result at 60 s, about 1,000 characters; this is far beyond any of them."""
 
+LOW_CONFIDENCE: Final = 0.3
+"""Below it, by the recogniser's own word, what it heard is hardly more than a guess."""
+
+SURE_CONFIDENCE: Final = 0.6
+"""Below it what was heard may raise the urgency of a call, and calms nothing down."""
+
 _CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")
 """The characters of Unicode's category Cc."""
+
+
+def parse_confidence(given: str) -> float | None:
+    """A recogniser's confidence, above 0 and up to 1; None for 0, which means "unknown" to some,
+    and for what is no such number."""
+    try:
+        value = float(given)
+    except ValueError:
+        return None
+    return value if 0 < value <= 1 else None
 
 
 def clean(call_sid: str, text: str) -> str:

@@ -136,6 +136,7 @@ class CallStore:
         text: str,
         *,
         digits: str | None = None,
+        confidence: float | None = None,
         understood: bool = True,
         wants_human: str | None = None,
         danger: bool = False,
@@ -146,13 +147,14 @@ class CallStore:
         where no replicas are waited for.
 
         The first text stored for a turn stands; the same turn again is AGAIN. An empty text is
-        silence, or keys (`digits`). So many turns in a row that were not `understood`, a thread
-        that has grown too long, or `wants_human` (a reason), have a human rung. `danger`: the words
-        speak of it. `after_loss`: whoever asks knows that the turns before were heard, so a record
-        that does not have them has lost them, and goes on from here. Where the thread is full the
-        turn counts, its words are not kept, and a human is to have the call. Raises UnknownCall,
-        CallEnded, TurnOutOfOrder when `turn` is not the next, and InvalidUtterance, storing
-        nothing; StoreUnreplicated when too few replicas have it in time: asked again, it waits on.
+        silence, or keys (`digits`). `confidence` is the recogniser's own, 0 to 1. So many turns in
+        a row that were not `understood`, a thread that has grown too long, or `wants_human` (a
+        reason), have a human rung. `danger`: the words speak of it. `after_loss`: whoever asks
+        knows that the turns before were heard, so a record that does not have them has lost them,
+        and goes on from here. Where the thread is full the turn counts, its words are not kept, and
+        a human is to have the call. Raises UnknownCall, CallEnded, TurnOutOfOrder when `turn` is
+        not the next, and InvalidUtterance, storing nothing; StoreUnreplicated when too few replicas
+        have it in time: asked again, it waits on.
         """
         if turn < 1:
             raise TurnOutOfOrder(call_sid, turn, 0)
@@ -163,7 +165,7 @@ class CallStore:
                 call_sid,
                 Event.HEAR,
                 turn=turn,
-                entry=entry("caller", turn, clean(call_sid, text), keyed),
+                entry=entry("caller", turn, clean(call_sid, text), keyed, confidence=confidence),
                 owed_ms=self.timing.owed_ms,
                 after_loss=moves_row(Event.HEAR_AFTER_LOSS) if after_loss else None,
                 by_human=BY_HUMAN,

@@ -29,10 +29,15 @@ def pairs(fields: Mapping[str, str]) -> list[str]:
 
 
 def entry(
-    role: str, turn: int, text: str, digits: str | None = None, lang: str | None = None
+    role: str,
+    turn: int,
+    text: str,
+    digits: str | None = None,
+    lang: str | None = None,
+    confidence: float | None = None,
 ) -> str:
     """A thread entry without its time: the script puts the server's in."""
-    more = {"digits": digits, "lang": lang}
+    more = {"digits": digits, "confidence": confidence, "lang": lang}
     keys = {name: value for name, value in more.items() if value is not None}
     return as_json({"role": role, "turn": turn, "text": text, **keys})
 

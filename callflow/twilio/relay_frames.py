@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from callflow.call.utterance import parse_confidence
 from callflow.errors import CallflowError
 from callflow.twilio.speech import clean, say_tag
 
@@ -38,10 +39,12 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the caller said; more of the same utterance follows unless `last`."""
+    """What the caller said; more of the same utterance follows unless `last`. `confidence`: the
+    recogniser's own, above 0 and up to 1; None where the frame gives none, or 0 for unknown."""
 
     text: str
     last: bool = True
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,8 @@ def parse(text: str) -> Frame:
             given = _texts(fields.get("customParameters"))
             return Setup(needed("callSid"), optional("from"), optional("to"), given)
         case "prompt":
-            return Prompt(needed("voicePrompt"), last=str(fields.get("last")).lower() != "false")
+            last = str(fields.get("last")).lower() != "false"
+            return Prompt(needed("voicePrompt"), last, parse_confidence(optional("confidence")))
         case "interrupt":
             return Interrupt(optional("utteranceUntilInterrupt"))
         case "dtmf":

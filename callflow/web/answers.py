@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
 from callflow.call.language_tag import same_language
-from callflow.call.utterance import MAX_UTTERANCE_CHARS
+from callflow.call.utterance import MAX_UTTERANCE_CHARS, parse_confidence
 from callflow.responder.phrases import generic, greeting
 from callflow.responder.sentences import joined
 from callflow.sites.site import Site
@@ -124,7 +124,8 @@ class UnstoredInput:
     def handoff(self) -> dict[str, str]:
         """The same for a relay session that ends: the carrier gives it back to its action."""
         given = {"since": str(self.since_ms), "u": self.said.text, "d": self.said.digits or ""}
-        return given | {"c": "1" if self.said.understood else "0"}
+        sure = "1" if self.said.understood else "0"
+        return given | {"c": sure, "q": _confidence_of(self.said) or ""}
 
     @classmethod
     def of(cls, request: VoiceRequest) -> UnstoredInput | None:
@@ -135,7 +136,7 @@ class UnstoredInput:
         said = CallerInput(
             request.query.get("u", "")[:MAX_UTTERANCE_CHARS],
             request.query.get("d") or None,
-            request.query.get("c") != "0",
+            parse_confidence(request.query.get("q", "")),
         )
         return cls(said, parse_number(since) or 0)
 
@@ -144,8 +145,13 @@ def _query_of(unstored: UnstoredInput | None) -> dict[str, str | int | None]:
     if unstored is None:
         return {}
     said = unstored.said
-    understood = None if said.understood else 0
-    return {"since": unstored.since_ms, "u": said.text or None, "d": said.digits, "c": understood}
+    words = {"u": said.text or None, "d": said.digits, "q": _confidence_of(said)}
+    # An earlier release reads `c` alone.
+    return {"since": unstored.since_ms, "c": None if said.understood else 0, **words}
+
+
+def _confidence_of(said: CallerInput) -> str | None:
+    return None if said.confidence is None else f"{said.confidence:g}"
 
 
 def _fitting(text: str) -> str:

@@ -175,6 +175,7 @@ class CallAccess:
                         turn,
                         said.text,
                         digits=said.digits,
+                        confidence=said.confidence,
                         understood=said.understood,
                         wants_human=said.wants_human,
                         after_loss=True,

@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from starlette.types import Message
@@ -131,7 +132,7 @@ class SocketSession:
                 self._playback.resume(entry.turn, entry.reached)
             elif entry.role == "caller":
                 age_s = (record.updated_at - entry.at) / 1000
-                said = CallerInput(entry.text, entry.digits)
+                said = CallerInput(entry.text, entry.digits, entry.confidence)
                 self._last = said, entry.turn, time.monotonic() - age_s
         try:
             await self._resume_reply(record)
@@ -199,7 +200,7 @@ class SocketSession:
             await self.leave("outage", said=said, turn=turn, waited_s=time.monotonic() - now)
         if said.wants_human is not None and self._web.can_ring:
             await self._speak_phrase("getting_person")
-        kept = CallerInput(clean(self.call.call_sid, said.text), said.digits)  # As stored.
+        kept = replace(said, text=clean(self.call.call_sid, said.text))  # As stored.
         self._next_turn, self._last = turn + 1, (kept, turn, now)
         self._turns.put_nowait(turn)
 
@@ -282,7 +283,7 @@ class SocketSession:
         if status.handling == "human":
             await self._wait_for_human(status, now > quiet_at)
         elif now - max(quiet_at, self._listening_since) > SILENCE_S and not self._hearing.locked():
-            await self.hear(CallerInput(understood=False))
+            await self.hear(CallerInput())
 
     async def _restore(self) -> None:
         """The record has lost what we know of: it goes on behind that."""
@@ -627,7 +628,9 @@ async def _leave_flood(session: SocketSession) -> None:
 async def _take(session: SocketSession, frame: frames.Frame | None) -> None:
     match frame:
         case frames.Prompt(last=True):
-            await session.hear(CallerInput(frame.text[:MAX_UTTERANCE_CHARS]))
+            await session.hear(
+                CallerInput(frame.text[:MAX_UTTERANCE_CHARS], confidence=frame.confidence)
+            )
         case frames.Prompt():
             session.still_speaking()
         case frames.Interrupt():

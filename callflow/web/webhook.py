@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.websockets import WebSocket
 
 from callflow import logs, tracing
-from callflow.call.utterance import MAX_UTTERANCE_CHARS
+from callflow.call.utterance import LOW_CONFIDENCE, MAX_UTTERANCE_CHARS, parse_confidence
 from callflow.errors import CallflowError
 from callflow.language.requests import asks_for_human
 from callflow.store.keys import call_keys
@@ -27,10 +27,6 @@ MAX_TURN = 100_000
 
 MAX_DIGITS = 64
 """A Gather of ours ends with the first key."""
-
-LOW_CONFIDENCE = 0.3
-"""Below it, by the recogniser's own word, what it heard is a guess. Twilio gives 0 to 1; often it
-gives nothing, and then it counts as understood."""
 
 TURN = "/voice/turn"
 """Where the carrier sends what a caller has said."""
@@ -75,7 +71,13 @@ class CallerInput:
 
     text: str = ""
     digits: str | None = None
-    understood: bool = True
+    confidence: float | None = None
+
+    @property
+    def understood(self) -> bool:
+        """False for silence, and for what was hardly more than a guess."""
+        sure = self.confidence is None or self.confidence >= LOW_CONFIDENCE
+        return bool(self.digits) or (bool(self.text.strip()) and sure)
 
     @property
     def wants_human(self) -> str | None:
@@ -137,13 +139,7 @@ class VoiceRequest:
         """What the caller said or pressed, as the carrier heard it."""
         text = self.fields.get("SpeechResult", "")[:MAX_UTTERANCE_CHARS]
         digits = self.fields.get("Digits", "")[:MAX_DIGITS] or None
-        return CallerInput(text, digits, bool(digits) or (bool(text.strip()) and self._sure()))
-
-    def _sure(self) -> bool:
-        try:
-            return float(self.fields.get("Confidence") or 1) >= LOW_CONFIDENCE
-        except ValueError:
-            return True
+        return CallerInput(text, digits, parse_confidence(self.fields.get("Confidence", "")))
 
 
 def parse_number(text: str) -> int | None:

@@ -67,6 +67,7 @@ def test_the_record_read_as_a_whole_is_the_customers_json_object(parts_on_each: 
         "text": "¿hola? 😀",
         "at": 2000,
         "digits": None,
+        "confidence": None,
         "heard": None,
         "lang": None,
         "by": None,

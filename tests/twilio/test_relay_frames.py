@@ -45,6 +45,12 @@ def sent(**fields: Any) -> Frame:
     return parse(json.dumps(fields))
 
 
+def test_a_prompt_tells_how_sure_the_recogniser_was_where_the_frame_says_so() -> None:
+    given = {0.42: 0.42, "0.42": 0.42, 1: 1.0, 0.0: None, "": None, 2: None}
+    heard = {one: sent(type="prompt", voicePrompt="stuck", confidence=one) for one in given}
+    assert heard == {one: Prompt("stuck", True, found) for one, found in given.items()}
+
+
 def test_the_recorded_frames_are_understood() -> None:
     found = [parse(json.dumps(each["frame"])) for each in RECORDED if each["dir"] == "in"]
     assert found == [

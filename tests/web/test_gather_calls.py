@@ -140,6 +140,17 @@ def test_what_has_no_confidence_counts_as_understood(exchange: Exchange, line: L
     assert exchange.parts.record().unclear == 0
 
 
+def test_how_sure_the_recogniser_was_is_kept(exchange: Exchange, line: Line) -> None:
+    line.arrives()
+    given = {"0.87": 0.87, "0.4": 0.4, "": None, "0.0": None, "nonsense": None, "7": None}
+    with exchange.worker("Stay inside."):
+        for turn, confidence in enumerate(given, 1):
+            line.says(turn, "stuck", Confidence=confidence)
+    thread = exchange.parts.record().conversation_thread
+    kept = [entry.confidence for entry in thread if entry.role == "caller"]
+    assert kept == list(given.values())
+
+
 def test_after_two_phrases_a_human_is_wanted(exchange: Exchange) -> None:
     line = exchange.line(called=ALONE)
     line.arrives()

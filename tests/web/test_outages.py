@@ -64,6 +64,7 @@ def test_pressed_keys_and_unsure_words_survive_the_ride(
     unsure = line.says(1, "brr", Confidence="0.01")
     assert keys.target("Redirect")[1]["d"] == "0"
     assert unsure.target("Redirect")[1]["c"] == "0"
+    assert unsure.target("Redirect")[1]["q"] == "0.01"
     own_server.restart()
     line.follow(keys, "Redirect")
     assert exchange.parts.record().needs_human == "pressed_0"
