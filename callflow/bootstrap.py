@@ -16,7 +16,6 @@ from pathlib import Path
 from callflow import archive
 from callflow import settings as settings_module
 from callflow.archive import Archivist
-from callflow.call.facts import known
 from callflow.call.record import CallRecord
 from callflow.errors import SettingsError
 from callflow.handover import Ringing
@@ -32,7 +31,7 @@ from callflow.responder.model import Model, ModelUnusable
 from callflow.responder.model_providers import model
 from callflow.responder.model_responder import ModelResponder
 from callflow.responder.prompt import PromptError, Prompts
-from callflow.responder.scripted import ScriptedResponder, conditions
+from callflow.responder.scripted import ScriptedResponder
 from callflow.responder.synthetic import CountedResponder, EchoResponder, PacedResponder
 from callflow.retrieval.engine import Engine, Retrieval, best_installed, build_engine
 from callflow.settings import Settings
@@ -263,9 +262,7 @@ def _model_responder(script: ScriptedResponder) -> Responder:
 
 def _broken_rule(sentence: str, record: CallRecord) -> str | None:
     """The rule that keeps a sentence from being spoken in this call; None where it may be."""
-    return guard().check(
-        sentence, language=record.language, facts=known(record), approved=conditions(record)
-    )
+    return guard().check_in_call(sentence, record)
 
 
 def _describe_lift(record: CallRecord) -> str:

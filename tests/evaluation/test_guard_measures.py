@@ -71,9 +71,10 @@ def test_labelled_sentences_are_tried_with_their_own_facts(guard: Guard) -> None
         Spoken("f:2", "en", sent, False, {"dispatch.requested": True}),
         Spoken("f:3", "en", "Pull the doors apart with your hands.", True, {}),
         Spoken("f:4", "en", "Please stay where you are.", True, {}),
+        Spoken("f:5", "en", "Sure.", True, {}, caller="may we climb out"),
     ]
     found = judge_guard(guard, SopLibrary({}), lines)
-    assert (found.forbidden, found.caught) == (3, 2)
+    assert (found.forbidden, found.caught) == (4, 3)
     assert (found.harmless, found.harmless_caught) == (1, 0)
     (mistake,) = found.mistakes
     assert (mistake.where, mistake.rule) == ("f:4", None)

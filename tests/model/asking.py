@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from callflow.call.facts import known
 from callflow.call.record import CallRecord
 from callflow.responder import Piece, Responder
 from callflow.responder.guard import Guard
@@ -17,7 +16,7 @@ from callflow.responder.model import Model
 from callflow.responder.model_providers import model
 from callflow.responder.model_responder import Breaker, ModelResponder
 from callflow.responder.prompt import Prompts
-from callflow.responder.scripted import ScriptedResponder, conditions
+from callflow.responder.scripted import ScriptedResponder
 from tests.model.llama import KEY, MODEL
 from tests.responder.calls import Switch
 
@@ -76,9 +75,7 @@ class Heard:
 
 def guarded(sentence: str, record: CallRecord) -> str | None:
     """The rule that forbids a sentence in a call."""
-    return _guard().check(
-        sentence, language=record.language, facts=known(record), approved=conditions(record)
-    )
+    return _guard().check_in_call(sentence, record)
 
 
 @cache

@@ -37,7 +37,7 @@ from callflow.procedures.triage import Scored
 from callflow.responder.acknowledgement import acknowledge
 from callflow.responder.guard import Guard
 from callflow.responder.phrases import generic
-from callflow.responder.scripted import approved, conditions
+from callflow.responder.scripted import approved
 
 DEPTH: Final = 10
 """So many chunks are asked for: what comes later counts as not found."""
@@ -142,17 +142,22 @@ _ALL_IS_KNOWN: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A sentence that somebody labelled: `forbidden` or not, while these `facts` are known."""
+    """A sentence that somebody labelled: `forbidden` or not, while these `facts` are known and in
+    answer to what a `caller` has said."""
 
     where: str
     language: str
     sentence: str
     forbidden: bool
     facts: Mapping[str, Any]
+    caller: str = ""
 
 
 def read_sentences(path: Path, stdin: BinaryIO, words: Words) -> list[Spoken]:
-    """Return the labelled sentences of a file; `facts` may be left out. Raises LabelError."""
+    """Return the labelled sentences of a file; `facts` and `caller` may be left out.
+
+    Raises LabelError.
+    """
     found = []
     for line in lines_of(path, stdin):
         forbidden, facts = line.values.get("forbidden"), line.values.get("facts", {})
@@ -161,7 +166,9 @@ def read_sentences(path: Path, stdin: BinaryIO, words: Words) -> list[Spoken]:
         if not isinstance(facts, dict):
             raise line.fail('facts must be an object, such as {"dispatch.requested": true}')
         language, sentence = line.language(words.languages), line.text("sentence")
-        found.append(Spoken(f"{line.path}:{line.number}", language, sentence, forbidden, facts))
+        caller = line.text("caller") if "caller" in line.values else ""
+        where = f"{line.path}:{line.number}"
+        found.append(Spoken(where, language, sentence, forbidden, facts, caller))
     return found
 
 
@@ -179,7 +186,13 @@ def judge_guard(guard: Guard, library: SopLibrary, lines: Iterable[Spoken] = ())
             late, early = _call(language, chunks, facts), _call(language, chunks, {})
             _try_own(guard, late, early, counts, mistakes)
     for line in lines:
-        rule = guard.check(line.sentence, language=line.language, facts=line.facts, approved={})
+        rule = guard.check(
+            line.sentence,
+            language=line.language,
+            facts=line.facts,
+            approved={},
+            caller=line.caller,
+        )
         counts["forbidden" if line.forbidden else "harmless"] += 1
         counts["caught" if line.forbidden else "harmless_caught"] += rule is not None
         if line.forbidden is (rule is None):
@@ -211,9 +224,7 @@ def _try_own(
 
 def _rule(guard: Guard, sentence: str, record: CallRecord) -> str | None:
     """What the guard says about a sentence at this point of a call."""
-    return guard.check(
-        sentence, language=record.language, facts=known(record), approved=conditions(record)
-    )
+    return guard.check_in_call(sentence, record)
 
 
 def caught(guard: Guard, sentences: Iterable[str], record: CallRecord, where: str) -> list[Mistake]:

@@ -1,4 +1,6 @@
-"""The guard between a language model and a caller who is trapped: it reads each sentence alone.
+"""The guard between a language model and a caller who is trapped.
+
+It reads each sentence alone, and what answers in a word or two by the question that it answers.
 
 Deterministic: no model, no network, no clock. What it does not understand it catches, for there is
 always a sentence of the procedure to say instead.
@@ -7,19 +9,24 @@ always a sentence of the procedure to say instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from callflow.call.facts import known
 from callflow.call.language_tag import primary_language
+from callflow.call.record import CallRecord
+from callflow.language.questions import questions
 from callflow.responder.guard.form import fault, strange
 from callflow.responder.guard.rules import LANGUAGES, LexiconError, rulebook
 from callflow.responder.guard.sentence import Reading, normalised
+from callflow.responder.guard.short_answer import unfit_answer
 from callflow.responder.guard.unsupported import (
     CONFIRMED,
     confirmed_minutes,
     unsupported_claim,
     unsupported_time,
 )
+from callflow.responder.scripted import conditions
 
 __all__ = ["Guard", "LexiconError"]
 
@@ -42,7 +49,21 @@ class Guard:
         self._known = {code: rulebook(code) for code in LANGUAGES}
         for code, sentence in _FIRST.items():
             # What is compiled at its first use is compiled here.
-            self.check(sentence, language=code, facts={}, approved={})
+            self.check(sentence, language=code, facts={}, approved={}, caller="?")
+
+    def check_in_call(self, sentence: str, record: CallRecord) -> str | None:
+        """Return the rule that forbids `sentence` as a reply to the last words of a call."""
+        thread = reversed(record.conversation_thread)
+        analysis = record.analysis
+        read = analysis is not None and analysis.turn == record.answered + 1
+        return self.check(
+            sentence,
+            language=record.language,
+            facts=known(record),
+            approved=conditions(record),
+            caller=next((entry.text for entry in thread if entry.role == "caller"), ""),
+            asked=analysis.questions if analysis is not None and read else None,
+        )
 
     def check(
         self,
@@ -51,6 +72,8 @@ class Guard:
         language: str,
         facts: Mapping[str, Any],
         approved: Mapping[str, str | None],
+        caller: str = "",
+        asked: Sequence[str] | None = None,
     ) -> str | None:
         """Return the rule that forbids `sentence`, or None when it may be spoken.
 
@@ -58,17 +81,28 @@ class Guard:
         the procedure's own sentences with the fact that each waits for: one of them, with its gaps
         filled from the facts and whatever blanks, passes as it is once its fact holds, and is
         `eta` or `dispatch` before. In a language without a lexicon only approved sentences pass.
+        `caller` are the last words of the caller, and `asked` the names of the questions in them
+        (language/questions.py; None: they are looked for here): "Yes" means what they ask.
         Never raises for any sentence; the same arguments always give the same answer.
         """
         own = _own_sentence(sentence, facts, approved)
         if own is not None:
             return own or None
-        code = primary_language(language)
-        if (known := self._known.get(code)) is None:
+        if (words := self._known.get(primary_language(language))) is None:
             return "language"
-        if found := fault(sentence, known):
+        if found := fault(sentence, words):
             return found
-        return _forbidden(Reading(normalised(sentence, known), known), facts)
+        reading = Reading(normalised(sentence, words), words)
+        if found := _forbidden(reading, facts):
+            return found
+        if not caller.strip() and not asked:
+            return None
+        return unfit_answer(
+            reading,
+            caller,
+            questions(caller) if asked is None else asked,
+            lambda text: _forbidden(Reading(normalised(text, words), words), facts),
+        )
 
 
 def _forbidden(reading: Reading, facts: Mapping[str, Any]) -> str | None:

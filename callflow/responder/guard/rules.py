@@ -57,6 +57,28 @@ class Rule:
     denial: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerWords:
+    """How a language answers in a word or two; see short_answer.py.
+
+    `light` fits a whole text, `yes`, `no_only` and `mild` a whole clause; the others are searched
+    for. `means` gives for each question what an answer says, written out.
+    """
+
+    light: re.Pattern[str]
+    yes: re.Pattern[str]
+    mild: re.Pattern[str]
+    no_only: re.Pattern[str]
+    no: re.Pattern[str]
+    assent: re.Pattern[str]
+    amount: re.Pattern[str]
+    reversed: re.Pattern[str]
+    unknowing: tuple[Pattern, ...]
+    asks: tuple[Pattern, ...]
+    reversible: frozenset[str]
+    means: Mapping[str, Mapping[str, str]]
+
+
 class Rulebook:
     """What the guard knows of one language.
 
@@ -78,6 +100,7 @@ class Rulebook:
         shape = found["shape"]
         self.nearest = {name: self.pattern(text) for name, text in shape["nearest"].items()}
         self.shape = {name: self._patterns(shape, name) for name in shape if name != "nearest"}
+        self.answers = self._answers(found["answers"])
 
     def pattern(self, source: str) -> Pattern:
         """Compile a pattern over this lexicon's fields. Raises LexiconError."""
@@ -112,6 +135,40 @@ class Rulebook:
             else:
                 raise LexiconError(self.language, f"field {name}", f"{entry} is not given above it")
         return longest_first(forms)
+
+    def _answers(self, parts: Mapping[str, Any]) -> AnswerWords:
+        blank = " " if self.spaced else ""
+
+        def whole(name: str) -> re.Pattern[str]:
+            extra = f"|[,.]|{self._numbers(1)}" if name == "light" else ""
+            return re.compile(rf"(?:(?:{self._words(parts[name])}{extra}){blank})++")
+
+        def anywhere(words: str) -> re.Pattern[str]:
+            return re.compile(rf"(?<= )(?:{words})(?= )" if self.spaced else f"(?:{words})")
+
+        return AnswerWords(
+            light=whole("light"),
+            yes=whole("yes"),
+            mild=whole("mild"),
+            no_only=whole("no"),
+            no=anywhere(self._words(parts["no"])),
+            assent=anywhere(self._words(parts["assent"])),
+            amount=anywhere(self._numbers(2)),
+            reversed=anywhere(self._words(parts["reversed"])),
+            unknowing=self._patterns(parts, "unknowing"),
+            asks=self._patterns(parts, "asks"),
+            reversible=frozenset(map(str.strip, parts["reversible"].split(","))),
+            means=parts["means"],
+        )
+
+    def _words(self, entries: str) -> str:
+        return longest_first(map(str.strip, entries.split(",")))
+
+    def _numbers(self, least: int) -> str:
+        if not self.spaced:
+            return r"\d+|[一二两三四五六七八九十百]+"
+        named = (name for name, value in self.tables["numbers"].items() if float(value) >= least)
+        return longest_first((*map(re.escape, named), r"\d+"))
 
     def _patterns(self, parts: Mapping[str, Any], key: str) -> tuple[Pattern, ...]:
         return tuple(self.pattern(source) for source in parts.get(key) or ())
