@@ -204,7 +204,7 @@ def _observed(claimed: Claimed, since_ns: int) -> Iterator[tracing.Span]:
     ):
         tracing.note(span, worker=lease.worker, attempts=record.attempts)
         with tracing.span("claim", since_ns=since_ns):
-            """It was made before anybody knew of which turn."""
+            pass  # It was made before anybody knew of which turn.
         yield span
 
 

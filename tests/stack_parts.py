@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from callflow.call.record import CallRecord
+from callflow.call.record import CallRecord, ReplyProgress
 from callflow.celery import CALLS, use_broker
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import LocalStack, StackProcess
 from callflow.redis.client import connect
 from callflow.settings import load
-from callflow.store.replies import Replies, ReplyProgress
+from callflow.store.replies import Replies
 from tests.parts import Parts
 from tests.waiting import wait_until
 

@@ -6,12 +6,13 @@ import asyncio
 from contextlib import suppress
 
 from callflow.call.limits import LIMIT
+from callflow.call.record import ReplyProgress
 from callflow.celery import TURNS
 from callflow.intake import Intake
 from callflow.redis.scripts import Scripts
 from callflow.store.calls import CallStore
 from callflow.store.encoding import on_call
-from callflow.store.replies import Replies, ReplyProgress
+from callflow.store.replies import Replies
 from tests.parts import SID, TIMING, Parts
 
 

@@ -34,6 +34,7 @@ from callflow.store.encoding import (
 from callflow.store.failover import Failover
 from callflow.store.handovers import Handovers
 from callflow.store.keys import SAID_CHANNEL
+from callflow.store.reply_playback import ReplyPlayback
 from callflow.store.result import (
     AnalysisSaved,
     Claimed,
@@ -67,9 +68,9 @@ class Opening(TypedDict, total=False):
 class CallStore:
     """The calls of one deployment in one Redis server (or one slot each of a cluster).
 
-    `handovers`: the way to a human and back; `staff`: what people do in a call; `failover`: what a
-    failover may take. `archiving`: records last, so those of complete calls stay until the lasting
-    store has them.
+    `handovers`: the way to a human and back; `staff`: what people do in a call; `playback`: how
+    much of a reply was heard; `failover`: what a failover may take. `archiving`: records last, so
+    those of complete calls stay until the lasting store has them.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class CallStore:
         self.timing = timing
         self.handovers = Handovers(scripts)
         self.staff = StaffActions(scripts, self._end, thread_full=2 * thread_most_entries)
+        self.playback = ReplyPlayback(scripts)
         self.failover = Failover(scripts)
 
     # The caller's line: it opens, the caller speaks, it closes ------------------------------------
@@ -187,62 +189,6 @@ class CallStore:
                 self.handovers.add_journal_line(call_sid, "remarked", UNREPLICATED)
             raise StoreUnreplicated(self._scripts.where, self._scripts.replicas.least)
         return _stored(reply)
-
-    def interrupt(
-        self, call_sid: str, turn: int, heard: str, *, now_ms: int | None = None
-    ) -> Result:
-        """The caller spoke into the reply to `turn` when they had heard so much of it: OK; AGAIN
-        where it was interrupted before; UNKNOWN where there is no such reply.
-
-        The reply stays whole in the thread, with what was heard beside it. The first time stands.
-        """
-        reply = self._scripts.run(
-            on_call(
-                "interrupt",
-                call_sid,
-                Event.INTERRUPT,
-                turn=turn,
-                heard=as_json(clean(call_sid, heard)),
-                begins=entry("agent", turn, "").split('"text"')[0],
-                now_ms=now_ms,
-            )
-        )
-        return Result(reply.word)
-
-    def save_sent(
-        self,
-        call_sid: str,
-        turn: int,
-        length: int,
-        *,
-        left_ms: int = 0,
-        played: int | None = None,
-        now_ms: int | None = None,
-    ) -> None:
-        """A relay socket has sent `length` letters of the reply to `turn`, all that it has sent
-        takes `left_ms` to say, and the carrier tells that `played` letters were heard (None: it
-        tells nothing): the next socket needs to know, should this one break. Nothing happens where
-        the call is over."""
-        self._scripts.run(
-            on_call(
-                "save_playback",
-                call_sid,
-                turn=turn,
-                length=length,
-                left_ms=left_ms,
-                played=played,
-                now_ms=now_ms,
-            )
-        )
-
-    def save_played(
-        self, call_sid: str, turn: int, length: int, *, now_ms: int | None = None
-    ) -> None:
-        """The carrier tells that the caller has heard `length` letters of the reply to `turn`. Late
-        word of an earlier turn, or of less, changes nothing."""
-        self._scripts.run(
-            on_call("save_playback", call_sid, turn=turn, played=length, now_ms=now_ms)
-        )
 
     def end(self, call_sid: str, outcome: str, *, now_ms: int | None = None) -> Result:
         """Complete the call: its line is closed. ENDED where it was complete before: its first

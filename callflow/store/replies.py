@@ -21,16 +21,7 @@ from contextlib import (
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from callflow.call.record import (
-    CallRecord,
-    Draft,
-    Frozen,
-    Handling,
-    HumanAlert,
-    Saying,
-    ThreadEntry,
-)
-from callflow.call.state import CallState
+from callflow.call.record import CallStatus, ReplyProgress, ThreadEntry
 from callflow.errors import UnknownCall
 from callflow.redis.client import (
     CONNECT_TIMEOUT_S,
@@ -63,63 +54,7 @@ a millisecond. A hundred at once exhaust redis-py's pool, which then refuses, an
 is unfair: of 500 calls some waited for more than two seconds."""
 
 
-class CallStatus(Frozen):
-    """Where a call stands while somebody waits for its reply: a few fields of its record."""
-
-    call_state: CallState
-    assigned_worker: str | None
-    handling: Handling
-    needs_human: str | None
-    outcome: str | None
-    draft: Draft | None
-    alert: HumanAlert | None
-    language: str
-    heard: int
-    answered: int
-    sayings: tuple[Saying, ...] = ()
-
-    @classmethod
-    def of(cls, record: CallRecord) -> CallStatus:
-        """Where the call of a whole record stands."""
-        return cls.model_validate(record.model_dump())
-
-    @property
-    def unserved(self) -> bool:
-        """True when a reply is owed and no worker has had time for it."""
-        return self.heard > self.answered and self.assigned_worker is None
-
-    @property
-    def with_human(self) -> bool:
-        """True when a human is on the line (and not only being rung)."""
-        accepted = self.alert is not None and self.alert.state == "accepted"
-        return accepted and self.handling == "human"
-
-
 _STATUS_FIELDS: Final = tuple(CallStatus.model_fields)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyProgress:
-    """What can be said to the caller of one turn by now.
-
-    `text` grows while the reply is being worded and is final when `done`. `over`: the call is
-    complete or a human's, and no more text will come from us. `status` is None where the reply came
-    with its notification and nothing had to be read. `lang` is its language, None where it is not
-    known.
-    """
-
-    text: str
-    done: bool
-    status: CallStatus | None = None
-    lang: str | None = None
-
-    @property
-    def over(self) -> bool:
-        """True when the call is known to be complete or to be a human's."""
-        status = self.status
-        if status is None:
-            return False
-        return status.outcome is not None or status.handling == "human"
 
 
 @dataclass(eq=False, slots=True)

@@ -52,10 +52,11 @@ from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
 from callflow.web import handoffs, health, line_webhooks, metrics, relay, webhook, webhooks
 from callflow.web.answers import Addresses
-from callflow.web.context import CallAccess, WebContext
+from callflow.web.call_access import CallAccess
 from callflow.web.executor import StoreExecutor
 from callflow.web.line_webhooks import StaleCallCheck
 from callflow.web.operator_messages import MessageCourier, record_heard
+from callflow.web.web_context import WebContext
 from callflow.web.webhook import SignatureGate
 
 log = logging.getLogger(__name__)
@@ -198,7 +199,9 @@ def _endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
                 return PlainTextResponse("not signed by the carrier of this account", 403)
             with webhook.logged_and_traced(request.scope["path"], voice):
                 try:
-                    twiml = await handler(await record_heard(request.state.web.access(voice)))
+                    twiml = await handler(
+                        await record_heard(CallAccess.by_request(request.state.web, voice))
+                    )
                 except StoreError as error:
                     log.warning("call %s: %s", voice.call_sid, error)
                     raise

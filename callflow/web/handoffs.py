@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 
 from callflow.call.limits import OVERLOAD
+from callflow.call.record import CallStatus
 from callflow.call.state import CallState
 from callflow.errors import StoreError, UnknownCall
 from callflow.responder.phrases import generic, whisper
 from callflow.sites.site import Site
 from callflow.store.handovers import AlertStatus
-from callflow.store.replies import CallStatus
 from callflow.store.result import Result
 from callflow.twilio.twiml import Twiml
 from callflow.web.answers import UnstoredInput
-from callflow.web.context import DUE_S, CallAccess, now_ms
+from callflow.web.call_access import CallAccess
 from callflow.web.line_webhooks import end_closed
+from callflow.web.web_context import DUE_S, now_ms
 from callflow.web.webhook import TERMINAL, CallerInput, VoiceRequest, parse_number
 
 KEY_TIMEOUT_S = 10

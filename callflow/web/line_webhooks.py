@@ -14,15 +14,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from callflow.call.limits import OVERLOAD
+from callflow.call.record import CallStatus
 from callflow.errors import StoreError
 from callflow.store.leases import StaleCalls
-from callflow.store.replies import CallStatus
 from callflow.store.result import Result
 from callflow.twilio.rest import Telephone, TelephoneError
 from callflow.twilio.twiml import Twiml
 from callflow.web.answers import UnstoredInput
-from callflow.web.context import CallAccess, WebContext, now_ms
+from callflow.web.call_access import CallAccess
 from callflow.web.operator_messages import say_when_fetched
+from callflow.web.web_context import WebContext, now_ms
 from callflow.web.webhook import MAX_TURN, TERMINAL, CallerInput
 
 END_WITHIN_S = 10.0
@@ -160,7 +161,7 @@ class StaleCallCheck:
     async def _bring_back(self, call_sid: str) -> None:
         """The human has left, and that was lost as well: the caller is alone in a room of two."""
         background, ringing = self.web.executor.background, self.web.ringing
-        status = await self.web.access_by_sid(call_sid).status_if_known()
+        status = await CallAccess.by_sid(self.web, call_sid).status_if_known()
         if status is None or not status.with_human or status.alert is None:
             return
         leg = status.alert.leg

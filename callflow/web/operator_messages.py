@@ -21,13 +21,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from callflow.call.record import CallRecord
+from callflow.call.record import CallRecord, CallStatus
 from callflow.errors import StoreError
-from callflow.store.replies import CallStatus
 from callflow.twilio.twiml import Twiml
 from callflow.web.answers import Addresses
-from callflow.web.context import CallAccess, WebContext
+from callflow.web.call_access import CallAccess
 from callflow.web.playback import Playback, spoken_s
+from callflow.web.web_context import WebContext
 
 LOOK_S = 0.25
 """How often it is looked whether the caller's line may be fetched."""

@@ -24,29 +24,21 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from callflow import logs, tracing
 from callflow.call.limits import LIMIT
-from callflow.call.record import CallRecord
+from callflow.call.record import CallRecord, CallStatus, ReplyProgress
 from callflow.call.utterance import MAX_UTTERANCE_CHARS, clean
 from callflow.errors import CallEnded, CallflowError, InvalidCallSid, StoreError, UnknownCall
 from callflow.responder.sentences import joined
 from callflow.store.keys import call_keys
-from callflow.store.replies import CallStatus, ReplyProgress
 from callflow.twilio import relay_frames as frames
 from callflow.twilio.twiml import Twiml
 from callflow.web import webhooks
 from callflow.web.answers import FAILED_SOCKETS, OpeningReply, UnstoredInput
-from callflow.web.context import (
-    ASKED_WITHIN_S,
-    DUE_S,
-    PHRASES,
-    CallAccess,
-    WebContext,
-    is_lost,
-    now_ms,
-)
+from callflow.web.call_access import CallAccess
 from callflow.web.handoffs import fetch_human, fetch_human_soon, resume_if_nobody_came
 from callflow.web.line_webhooks import end_closed, go_on
 from callflow.web.operator_messages import SocketMessages
 from callflow.web.playback import Playback
+from callflow.web.web_context import ASKED_WITHIN_S, DUE_S, PHRASES, WebContext, now_ms
 from callflow.web.webhook import MAX_TURN, CallerInput, VoiceRequest, parse_number
 
 log = logging.getLogger(__name__)
@@ -224,7 +216,9 @@ class SocketSession:
         if cut is not None:
             # Else the reply stands as a whole; what was cut off of it may be said again.
             with suppress(StoreError):
-                await self._web.run_soon(self._web.store.interrupt, self.call.call_sid, *cut)
+                await self._web.run_soon(
+                    self._web.store.playback.interrupt, self.call.call_sid, *cut
+                )
 
     async def played(self, text: str) -> None:
         """The caller has heard these words of ours: should the socket break, we go on after them,
@@ -233,7 +227,9 @@ class SocketSession:
         await self._messages.note_heard_if_possible()
         if known is not None:
             try:
-                await self._web.run_soon(self._web.store.save_played, self.call.call_sid, *known)
+                await self._web.run_soon(
+                    self._web.store.playback.save_played, self.call.call_sid, *known
+                )
             except StoreError:
                 self._untold = self._untold or (known[0], False)
 
@@ -334,7 +330,7 @@ class SocketSession:
             return True, None
         except StoreError:
             return False, None
-        return is_lost(known, turn), known.status
+        return known.is_lost(turn), known.status
 
     async def _ask_again(self, turn: int) -> bool:
         """A failover took this turn. True when the caller was asked for it once more, False where
@@ -437,7 +433,7 @@ class SocketSession:
         # What is told to have been heard while this is stored would be overwritten by it.
         while (heard := playback.heard.get(turn, 0)) != saved:
             await self._web.run_soon(
-                self._web.store.save_sent,
+                self._web.store.playback.save_sent,
                 self.call.call_sid,
                 turn,
                 len(playback.sent[turn]),
@@ -551,7 +547,7 @@ async def serve_socket(web: WebContext, websocket: WebSocket) -> None:
         said_of_call = {"CallSid": setup.call_sid, "From": setup.from_, "To": setup.to}
         # What the carrier says of the call is not replaced by what a parameter says.
         request = VoiceRequest({**setup.custom_parameters, **said_of_call}, {})
-        session = SocketSession(web.access(request), websocket.send_text)
+        session = SocketSession(CallAccess.by_request(web, request), websocket.send_text)
         with logs.bound(call_sid=setup.call_sid):
             try:
                 await _run(session, socket)

@@ -10,22 +10,17 @@ import asyncio
 from dataclasses import dataclass
 
 from callflow import tracing
+from callflow.call.record import ReplyProgress
 from callflow.errors import CallEnded, StoreError, UnknownCall
-from callflow.store.replies import ExpectedReply, ReplyProgress
+from callflow.store.replies import ExpectedReply
 from callflow.store.result import Result, UtteranceStored
 from callflow.twilio.twiml import Twiml
 from callflow.web.answers import OpeningReply, UnstoredInput
-from callflow.web.context import (
-    ASKED_WITHIN_S,
-    DUE_S,
-    PHRASES,
-    CallAccess,
-    is_lost,
-    now_ms,
-)
+from callflow.web.call_access import CallAccess
 from callflow.web.handoffs import fetch_human_soon, wait_for_human
 from callflow.web.line_webhooks import end_closed, go_on
 from callflow.web.operator_messages import say_while_waiting
+from callflow.web.web_context import ASKED_WITHIN_S, DUE_S, PHRASES, now_ms
 from callflow.web.webhook import CallerInput
 
 REPEATED_WAIT_S = 0.3
@@ -114,7 +109,7 @@ async def _wait_on(call: CallAccess, turn: PendingTurn) -> Twiml:
         except StoreError:
             # Stored it was; only its reply cannot be read.
             return await _hold(call, turn)
-        if is_lost(known, turn.number):
+        if known.is_lost(turn.number):
             return await _ask_again(call, turn)
         phrase = await say_while_waiting(call, known.status, turn.number, turn.phrases)
         if phrase is not None:

@@ -215,7 +215,9 @@ class Scene:
         self.drafts(again, "I hear you. Stay low, and keep away from the doors.", 21)
         reply = "I hear you. Stay low, and keep away from the doors. A person is being called now."
         self.answers(again, reply, 19.6, needs_human="life at risk")
-        self.parts.store.interrupt(sid, 1, "I hear you. Stay low, and keep away from the doors.")
+        self.parts.store.playback.interrupt(
+            sid, 1, "I hear you. Stay low, and keep away from the doors."
+        )
         self.speaks(sid, "My son is coughing, please hurry!", 3.4, danger=True)
         last = self.claimed(sid, "worker2@host/4720-bb", 3.2)
         self.drafts(last, "Help him to breathe close to the floor.", 1.2)

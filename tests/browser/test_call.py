@@ -168,7 +168,7 @@ def test_nothing_that_a_caller_or_an_operator_writes_is_run(board: Board) -> Non
     facts = {"name": HOSTILE, "injury": HOSTILE, "people": 2}
     board.scene.understands(lease, "<u>odd</u>", "P2", 18, [hostile], **facts)
     board.scene.answers(lease, HOSTILE, 17, needs_human="<i>why</i>")
-    board.scene.parts.store.interrupt(sid, 1, HOSTILE[:30])
+    board.scene.parts.store.playback.interrupt(sid, 1, HOSTILE[:30])
     board.scene.parts.store.staff.add_note(sid, HOSTILE, "<b>x</b>", request="r1")
     page = board.signed_in()
     expect(page.locator(f"tr[data-sid='{sid}'] .p-lift")).to_have_text(

@@ -105,10 +105,10 @@ def _a_day_at_work(parts: Parts, url: str) -> None:
         store.beat(lease)
         store.save_analysis(lease, parts.record().model_copy(update={"understood": 1}))
         store.save_draft(lease, 1, "Hel")
-        store.interrupt(SID, 0, "This is a mach")
-        store.save_sent(SID, 1, 3)
+        store.playback.interrupt(SID, 0, "This is a mach")
+        store.playback.save_sent(SID, 1, 3)
         store.commit(lease, 1, "Hello.", needs_human="asked")
-        store.interrupt(SID, 1, "Hell")
+        store.playback.interrupt(SID, 1, "Hell")
         with pytest.raises(StoreUnreplicated):
             CallStore(scripts, TIMING).record_utterance(SID, 1, "stuck")
         handovers.add_journal_line(SID, "noted", "why")

@@ -50,13 +50,13 @@ def test_fault_35_every_key_of_a_call_that_has_ended_has_a_lifetime(
     parts.intake.open(SID, alert="test")
     parts.intake.hear(SID, 1, "we are stuck")
     parts.worker(Says(("Stay inside. ", "How many are you?"))).run(SID)
-    parts.store.save_sent(SID, 1, 10, left_ms=0)
+    parts.store.playback.save_sent(SID, 1, 10, left_ms=0)
     parts.store.end(SID, outcome)
     keys = call_keys(SID)
     left_ms = [parts.client.pttl(key) for key in keys.own]
     assert all(0 < left <= parts.timing.completed_ttl_ms for left in left_ms)
     # Nor does a late word bring one back that stays.
-    parts.store.save_sent(SID, 1, 12, left_ms=0)
+    parts.store.playback.save_sent(SID, 1, 12, left_ms=0)
     parts.store.handovers.add_journal_line(SID, "remarked", "late")
     assert keys_without_lifetime(parts.client) == []
     for shard in ALL_SHARDS:

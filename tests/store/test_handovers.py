@@ -224,8 +224,8 @@ def test_an_interrupted_reply_is_kept_whole_with_what_was_heard_of_it(call: Part
     call.store.record_utterance(SID, 1, "stuck")
     call.store.commit(claimed(call), 1, "Stay inside. Keep away from the doors.")
 
-    assert call.store.interrupt(SID, 1, 'Stay "in') is Result.OK
-    assert call.store.interrupt(SID, 1, "Stay") is Result.AGAIN
+    assert call.store.playback.interrupt(SID, 1, 'Stay "in') is Result.OK
+    assert call.store.playback.interrupt(SID, 1, "Stay") is Result.AGAIN
 
     reply = call.record().conversation_thread[-1]
     assert reply.text == "Stay inside. Keep away from the doors."
@@ -233,7 +233,7 @@ def test_an_interrupted_reply_is_kept_whole_with_what_was_heard_of_it(call: Part
 
 
 def test_the_opening_words_can_be_interrupted_too(call: Parts) -> None:
-    assert call.store.interrupt(SID, 0, "This is") is Result.OK
+    assert call.store.playback.interrupt(SID, 0, "This is") is Result.OK
     assert call.record().conversation_thread[0].heard == "This is"
 
 
@@ -244,7 +244,7 @@ def test_a_reply_interrupted_before_it_was_whole_is_committed_with_what_was_hear
     lease = claimed(call)
     call.store.save_draft(lease, 1, "Stay inside. ")
     for _ in range(2):
-        call.store.interrupt(SID, 1, "Stay")
+        call.store.playback.interrupt(SID, 1, "Stay")
     assert call.record().cut is not None
 
     call.store.commit(lease, 1, "Stay inside. Help is near.")
@@ -259,7 +259,7 @@ def test_a_reply_interrupted_before_it_was_whole_is_committed_with_what_was_hear
 def test_what_was_cut_off_one_reply_is_not_cut_off_the_next(call: Parts) -> None:
     call.store.record_utterance(SID, 1, "stuck")
     call.store.record_utterance(SID, 2, "hello")
-    call.store.interrupt(SID, 2, "")
+    call.store.playback.interrupt(SID, 2, "")
     call.store.commit(claimed(call), 1, "One.")
     assert call.record().conversation_thread[-1].heard is None
 
@@ -268,13 +268,13 @@ def test_a_reply_that_does_not_exist_cannot_be_interrupted(call: Parts) -> None:
     call.store.record_utterance(SID, 1, "stuck")
     call.store.commit(claimed(call), 1, "One.")
     call.client.delete(call_keys(SID).thread)
-    assert call.store.interrupt(SID, 1, "O") is Result.UNKNOWN
-    assert call.store.interrupt("CAunknown", 1, "O") is Result.UNKNOWN
+    assert call.store.playback.interrupt(SID, 1, "O") is Result.UNKNOWN
+    assert call.store.playback.interrupt("CAunknown", 1, "O") is Result.UNKNOWN
 
 
 def test_an_ended_call_is_neither_interrupted_nor_passed_on(call: Parts) -> None:
     call.store.end(SID, "hung_up")
-    assert call.store.interrupt(SID, 0, "This") is Result.ENDED
+    assert call.store.playback.interrupt(SID, 0, "This") is Result.ENDED
     assert call.store.handovers.transfer(SID, "asked") is Result.ENDED
     assert call.store.handovers.resume(SID, "left", over=True) is Result.ENDED
     with pytest.raises(CallEnded):
@@ -294,7 +294,7 @@ def test_a_call_that_an_older_release_opened_goes_on(call: Parts) -> None:
     call.client.hdel(call_keys(SID).call, "alert", "alert_due", "cut", "unclear", "lost")
     call.store.record_utterance(SID, 1, "stuck", understood=False)
     call.store.commit(claimed(call), 1, "One.")
-    call.store.interrupt(SID, 2, "")
+    call.store.playback.interrupt(SID, 2, "")
     assert call.record().said(1, "agent") == "One."
     assert call.store.handovers.want(SID, "asked") is Result.OK
 

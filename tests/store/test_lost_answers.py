@@ -120,8 +120,11 @@ SCRIPTS: dict[str, tuple[Callable[[Parts, str], None], Asked]] = {
         _claimed,
         lambda parts, sid: parts.store.hand_back(_lease(sid), "failed", costs=True),
     ),
-    "interrupt": (_answered, lambda parts, sid: parts.store.interrupt(sid, 1, "Stay")),
-    "save_playback": (_answered, lambda parts, sid: parts.store.save_sent(sid, 1, 4, left_ms=100)),
+    "interrupt": (_answered, lambda parts, sid: parts.store.playback.interrupt(sid, 1, "Stay")),
+    "save_playback": (
+        _answered,
+        lambda parts, sid: parts.store.playback.save_sent(sid, 1, 4, left_ms=100),
+    ),
     "end_call": (_claimed, lambda parts, sid: parts.store.end(sid, "hung_up")),
     "move_alert": (_with_human, _ring),
     "transfer": (_owed, lambda parts, sid: parts.store.handovers.transfer(sid, "asked")),

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from callflow.call.record import ReplyProgress
 from callflow.errors import UnknownCall
-from callflow.store.replies import RECENT, Replies, ReplyProgress
+from callflow.store.replies import RECENT, Replies
 from callflow.store.result import Claimed, Lease
 from tests.parts import SID, Parts
 

@@ -12,13 +12,14 @@ from typing import Any, cast
 
 import pytest
 
+from callflow.call.record import CallStatus
 from callflow.errors import StoreUnavailable
-from callflow.store.replies import CallStatus
 from callflow.store.staff_actions import StaffActions
-from callflow.web.context import DUE_S, CallAccess, WebContext
+from callflow.web.call_access import CallAccess
 from callflow.web.executor import StoreExecutor
 from callflow.web.operator_messages import SocketMessages
 from callflow.web.playback import Playback
+from callflow.web.web_context import DUE_S, WebContext
 from tests.parts import SID, Parts
 
 PHRASE = "The engineer is at the door."

@@ -354,7 +354,7 @@ def test_what_cannot_be_stored_leaves_by_the_action_address(
             raise StoreUnavailable("test", "gone")
 
         with monkeypatch.context() as broken:
-            broken.setattr("callflow.web.context.CallAccess.record_utterance", gone)
+            broken.setattr("callflow.web.call_access.CallAccess.record_utterance", gone)
             socket.says("we are stuck")
             frame = socket.hears()
     assert frame["type"] == "end"

@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
+from callflow.call.record import CallStatus, ReplyProgress
 from callflow.celery import use_broker
 from callflow.errors import StoreUnavailable
 from callflow.intake import Intake
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
-from callflow.store.replies import CallStatus, Replies, ReplyProgress
+from callflow.store.replies import Replies
 from callflow.web import line_webhooks
 from callflow.web import relay as web_relay
 from callflow.web.relay import SocketSession, cancel_quietly

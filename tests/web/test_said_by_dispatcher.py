@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from callflow.call import ladder
+from callflow.call.record import CallStatus
 from callflow.errors import StoreUnavailable
-from callflow.store.replies import CallStatus, Replies
+from callflow.store.replies import Replies
 from callflow.store.staff_actions import StaffActions
 from tests.dispatchers import Dispatcher
 from tests.exchange import Exchange, WebServer

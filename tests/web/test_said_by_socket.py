@@ -12,8 +12,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from callflow.errors import StoreUnavailable
-from callflow.store.calls import CallStore
 from callflow.store.keys import SAID_CHANNEL
+from callflow.store.reply_playback import ReplyPlayback
 from callflow.store.staff_actions import StaffActions
 from tests.dispatchers import Dispatcher
 from tests.exchange import RELAY, Exchange, WebServer
@@ -200,7 +200,7 @@ def test_a_store_that_is_slow_to_note_what_was_heard_keeps_no_words_waiting(
             assert socket.hears_reply() == REPLY
             slow_ana.does("say", text=PHRASE)
             assert socket.hears_reply() == PHRASE
-            owner = StaffActions if slow == "mark_heard" else CallStore
+            owner = StaffActions if slow == "mark_heard" else ReplyPlayback
             monkeypatch.setattr(owner, slow, lambda *_, **__: free.wait(5))
             began = time.monotonic()
             for words in (REPLY, PHRASE):

@@ -12,7 +12,7 @@ import pytest
 
 from callflow.errors import StoreUnavailable
 from callflow.lab.embedded_server import EmbeddedServer
-from callflow.store.calls import CallStore
+from callflow.store.reply_playback import ReplyPlayback
 from tests.exchange import RELAY, Answer, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
 from tests.relay_socket import relay
@@ -79,7 +79,7 @@ def test_a_socket_that_could_not_tell_what_was_heard_tells_it_when_it_ends(
         socket.setup()
         socket.says("we are stuck")
         assert socket.hears_reply() == "Stay inside. I am here."
-        monkeypatch.setattr(CallStore, "save_played", gone)
+        monkeypatch.setattr(ReplyPlayback, "save_played", gone)
         socket.send(type="info", name="tokensPlayed", value="Stay inside.")
         assert failed.wait(5)
 

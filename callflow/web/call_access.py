@@ -1,90 +1,22 @@
-"""Gives webhooks and sockets access to a call, and to the parts of the web process they share."""
+"""Gives a webhook or a socket access to the call that it is about."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ParamSpec, TypeVar
 
 from callflow import tracing
 from callflow.call.language_tag import same_language
 from callflow.call.limits import OVERLOAD
-from callflow.call.record import CallRecord
+from callflow.call.record import CallRecord, CallStatus, ReplyProgress
 from callflow.call.utterance import clean
 from callflow.errors import StoreError, UnknownCall
-from callflow.handover import Ringing
-from callflow.intake import Intake
-from callflow.settings import Settings
-from callflow.sites.directory import Sites
 from callflow.sites.site import Site
-from callflow.store.calls import CallStore
-from callflow.store.reader import CallReader
-from callflow.store.replies import CallStatus, Replies, ReplyProgress
 from callflow.store.result import Result, UtteranceStored
 from callflow.twilio.twiml import Twiml
 from callflow.web.answers import Addresses, Answers
-from callflow.web.executor import StoreExecutor
 from callflow.web.playback import heard_part
+from callflow.web.web_context import LOOK_WITHIN_S, WebContext
 from callflow.web.webhook import CallerInput, VoiceRequest
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-PHRASES = 2
-"""Holding phrases that a caller hears before a human is fetched."""
-
-LOOK_WITHIN_S = 0.5
-"""A look into the record takes some milliseconds, and a caller waits in silence meanwhile."""
-
-DUE_S = 0.15
-"""The same when a phrase is due already, after 3.5 s: three of these leave the caller's 4 s."""
-
-ASKED_WITHIN_S = 2.0
-"""For so long the store may be asked in vain: an answer that does not come, a new connection, and
-another answer. After that the caller must hear something."""
-
-
-@dataclass(frozen=True, slots=True)
-class WebContext:
-    """Everything that a web process has. Built once, when it starts."""
-
-    settings: Settings
-    sites: Sites
-    intake: Intake
-    ringing: Ringing
-    reader: CallReader
-    replies: Replies
-    executor: StoreExecutor
-    addresses: Addresses
-
-    @property
-    def store(self) -> CallStore:
-        """The store of calls; its methods block."""
-        return self.intake.store
-
-    @property
-    def can_ring(self) -> bool:
-        """True when humans can be rung at all."""
-        return self.ringing.telephone is not None
-
-    def access(self, request: VoiceRequest) -> CallAccess:
-        """The call that a request is about. Raises InvalidCallSid."""
-        return CallAccess(self, request, request.call_sid, self.addresses)
-
-    def access_by_sid(self, call_sid: str) -> CallAccess:
-        """A call that no request is about."""
-        return self.access(VoiceRequest({"CallSid": call_sid}, {}))
-
-    async def run_soon(self, question: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What the store answers while a caller must hear something. Raises StoreError; where it
-        takes longer than DUE_S, too, and then it may be done all the same."""
-        return await self.executor.limit(DUE_S, self.executor.run(question, *args, **kwargs))
-
-    async def is_full(self) -> bool:
-        """True when as many calls are open as may be. Raises StoreError."""
-        counts = await self.executor.run(self.reader.counts)
-        return counts["active"] >= self.settings.open_calls_most
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +27,16 @@ class CallAccess:
     request: VoiceRequest
     call_sid: str
     addresses: Addresses
+
+    @classmethod
+    def by_request(cls, web: WebContext, request: VoiceRequest) -> CallAccess:
+        """The call that a request is about. Raises InvalidCallSid."""
+        return cls(web, request, request.call_sid, web.addresses)
+
+    @classmethod
+    def by_sid(cls, web: WebContext, call_sid: str) -> CallAccess:
+        """A call that no request is about. Raises InvalidCallSid."""
+        return cls.by_request(web, VoiceRequest({"CallSid": call_sid}, {}))
 
     @property
     def site(self) -> Site | None:
@@ -243,14 +185,6 @@ class CallAccess:
         return replace(self, addresses=replace(self.addresses, heard=phrases))
 
 
-def is_lost(reply: ReplyProgress, turn: int) -> bool:
-    """True where a failover has taken the turn: the record does not have it, or has let it go."""
-    status = reply.status
-    if status is None or reply.done or reply.over:
-        return False
-    return status.heard < turn or status.answered >= turn
-
-
 def _find_turn(record: CallRecord, turn: int, said: CallerInput) -> int:
     """Under which turn these words stand, from `turn` on; the next one where they do not."""
     words = (clean(record.call_sid, said.text), said.digits)
@@ -260,8 +194,3 @@ def _find_turn(record: CallRecord, turn: int, said: CallerInput) -> int:
         return turn
     later = (number for number, kept in stored.items() if number > turn and kept == words)
     return next(later, record.heard + 1)
-
-
-def now_ms() -> int:
-    """This machine's clock, for how long an outage has lasted: machines agree to a second."""
-    return int(time.time() * 1000)
