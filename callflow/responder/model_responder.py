@@ -1,9 +1,10 @@
 """The responder with models: one of them words the reply within its time, or the script does.
 
 A ladder within one budget: the first model, once more if it only stumbled, the second model, the
-script. Each sentence passes the check before anybody hears it; one that does not is replaced by the
-procedure's own, and the script goes on from there. The caller hears a pause, never a silence, and
-no sentence twice.
+script. Each sentence passes the check before anybody hears it. One that does not is left out, with
+what refers to it; the procedure's answer to what the caller asked takes its place, and the model's
+other sentences are judged each on their own. Where none of them is left the script goes on. The
+caller hears a pause, never a silence, and no sentence twice.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from callflow.responder.phrases import disclosures, generic
 from callflow.responder.prompt import ModelPrompt, Prompts
 from callflow.responder.scripted import (
     ScriptedReply,
+    answers,
     approved,
     next_questions,
     plan_reply,
@@ -46,6 +48,7 @@ from callflow.responder.sentences import (
     joined,
     leads_on,
     plain,
+    refers_back,
     remaining,
     split,
 )
@@ -168,7 +171,7 @@ class ModelResponder:
                 else:
                     if not stop.is_set():
                         self._breaker.succeeded(model.name, attempt)
-                    return not reply.caught
+                    return reply.caught is None
         return False
 
     def _report(self, error: ModelError, attempt: str, fair: bool) -> None:
@@ -184,8 +187,8 @@ class ModelResponder:
     def _ask_model(
         self, model: Model, reply: ReplyBuilder, deadline: float, stop: Event
     ) -> Iterator[Piece]:
-        """Speak what the model writes, sentence by sentence, until its reply is whole, full or
-        caught. Raises ModelError."""
+        """Speak what the model writes, sentence by sentence, until its reply is whole or full.
+        Raises ModelError."""
         reply.any_words = False
         left_s = _left_s(deadline)
         first_s = min(self._first_token_s, left_s)
@@ -235,9 +238,10 @@ class ReplyBuilder:
         self.spoken = SpokenReply.so_far(record)
         self.remarks: list[str] = []
         self.over = False
-        """There is no room for more, or a sentence was caught: what the model still writes is not
-        read."""
-        self.caught = False
+        """There is no room for more, or too much had to be left out: what the model still writes is
+        not read."""
+        self.caught: str | None = None
+        """What the check forbade, while nothing has been spoken after it."""
         self.any_words = False
         """The model that is asked now has tried to say something."""
         self._check = check
@@ -294,15 +298,29 @@ class ReplyBuilder:
             self.over = self._left_out >= LEFT_OUT_AT_MOST
         elif rule := self._forbidden(sentence):
             self.remarks.append(f"guard:{rule}")
-            self.over = self.caught = True
+            self.caught = sentence
+            self._left_out += 1
+            self.over = self._left_out >= LEFT_OUT_AT_MOST
+            yield from self._answer_by_script()
         else:
+            self.caught = None
             yield Piece(self.spoken.add(sentence))
 
+    def _answer_by_script(self) -> Iterator[Piece]:
+        """Answer what the caller asked, where the model's own answer may have been left out."""
+        for answer in answers(self.record):
+            if not self.spoken.holds(answer) and self.spoken.has_room(answer):
+                yield Piece(self.spoken.add(answer))
+
     def _forbidden(self, sentence: str) -> str | None:
-        """The rule that forbids it, alone or as the second half of what was said before it."""
+        """The rule that forbids it, alone or as the second half of what stood before it."""
         before = self.spoken.body[-1] if self.spoken.body else ""
+        if self.caught is not None and refers_back(sentence):
+            before = self.caught
+        elif not (before and goes_on(before, sentence)):
+            before = ""
         rule = self._check(sentence, self.record)
-        if rule is None and before and goes_on(before, sentence):
+        if rule is None and before:
             rule = self._check(f"{before} {sentence}", self.record)
         return rule
 

@@ -169,6 +169,11 @@ def plan_reply(record: CallRecord) -> ScriptedReply:
     return ScriptedReply(script.greeting(), tuple(dict.fromkeys(body)), step, needs_human)
 
 
+def answers(record: CallRecord) -> list[str]:
+    """Return the approved answers to what the caller has asked in the owed turn."""
+    return _Script(record).answers()
+
+
 class _Script:
     """What may be said in one turn, read off the record."""
 

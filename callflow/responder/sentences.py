@@ -41,6 +41,21 @@ _INSTRUCTS = re.compile(
 _ZH_INSTRUCTS = re.compile(r"请|不要|别|如果|保持|留在|告诉我")
 
 
+_REFERS = re.compile(
+    r"""^\W*(?:then|and|but|so|or|after(?:wards)?|next|once|its|those|these|they|them|
+        (?:it|that|this)(?!\s+(?:must|sounds?|feels?|seems?))|
+        (?:please\s+)?(?:just\s+|only\s+)?(?:do|try|give|take|keep|hold|turn|use|push|pull|move)\s+
+        (?:it|that|this|them|so)|luego|entonces|despu[ée]s|y|e|o|pero|as[íi]|eso|esto|[ée]l|ella|
+        una\s+vez|h[áa]gal[oa]|h[áa]zl[oa]|int[ée]ntelo|pru[ée]bel[oa]|otra\s+vez)\b|
+        \b(?:it|that|them|lo|la|los|las)\s*[.!?]?$|\b(?:slowly|gently|carefully|again)\W*$|
+        \b(?:despacio|con\s+cuidado|otra\s+vez)\W*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ZH_REFERS = re.compile(
+    r"^\W*(?:然后|接着|再|那|这|它|就|也|但|不过|之后|随后|同时|慢慢|轻轻|小心|试)|(?:它|一下|试试|一点)\W*$"
+)
+
+
 def first_end(text: str, *, final: bool = False) -> int | None:
     """Return where the first sentence of `text` ends, or None while that cannot be told yet.
 
@@ -89,6 +104,16 @@ def goes_on(before: str, sentence: str) -> bool:
     ended = bool(_END.search(before[-4:]))
     few = len(plain(before)) < 4 if _WIDE.search(before) else len(before.split()) < 4
     return not ended or few or sentence[:1].islower()
+
+
+def refers_back(sentence: str) -> bool:
+    """Return whether a sentence seems to speak of what another before it has named.
+
+    "Do it slowly" means nothing, or something else, once what it refers to has been left out.
+    """
+    if sentence[:1].islower():
+        return True
+    return bool(_REFERS.search(sentence) or _ZH_REFERS.search(sentence))
 
 
 def plain(text: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.call.record import Sentence
+from callflow.call.record import Sentence, TurnAnalysis
 from callflow.errors import StoreUnavailable
 from callflow.responder import Piece
 from callflow.responder.model import Failure, ModelError
@@ -155,16 +155,49 @@ def test_a_wish_for_a_person_is_told_in_a_word_of_ours() -> None:
     assert last.needs_human == "stuck is P1"
 
 
-def test_a_forbidden_sentence_is_replaced_by_the_procedures_own() -> None:
+def test_a_forbidden_sentence_is_left_out_and_the_rest_goes_on() -> None:
     model = Speaks(("SAY: I hear you. Push the doors apart. Then climb out. Is it dark?",))
-    check, switch = Forbids(), Switch()
-    text, last = reply(responder(model, check=check, switch=switch), later())
-    assert text == f"I hear you. {SCRIPT}"
-    assert last.remarks == ("guard:doors", "model:script")
-    assert last.sop_step == 1
-    assert check.seen == ["I hear you.", "Push the doors apart."]
+    switch = Switch()
+    text, last = reply(responder(model, switch=switch), later())
+    assert text == "I hear you. Is it dark?"
+    assert last.remarks == ("guard:doors",)
     assert model.closed == 1
     assert switch.told == ["fake:one ok"]
+
+
+def test_where_nothing_is_left_after_a_forbidden_sentence_the_script_goes_on() -> None:
+    for said in ("I hear you. Push the doors apart.", "I hear you. Climb out! Do it slowly."):
+        text, last = reply(responder(Speaks((f"SAY: {said}",))), later())
+        assert text == f"I hear you. {SCRIPT}"
+        assert last.remarks == ("guard:doors", "model:script")
+        assert last.sop_step == 1
+
+
+def test_a_reply_that_goes_on_after_a_catch_still_leads_on() -> None:
+    said = "SAY: Push the doors apart. I am still here with you.\nSTEP: ask_inside"
+    text, last = reply(responder(Speaks((said,))), later())
+    assert text == "I am still here with you. Are you inside the lift now?"
+    assert last.sop_step == 1
+
+
+def test_what_the_caller_asked_is_answered_by_the_script_where_the_model_may_not() -> None:
+    line = Sentence(id="answer_may_open", text="No, please leave the doors.", answers="may_open")
+    record = later(
+        "can we open the doors",
+        analysis=TurnAnalysis(turn=2, questions=("may_open",), answers=(line,)),
+    )
+    model = Speaks(("SAY: Sure, push the doors apart. Climb, too.\nSAY [ask_injury]",))
+    text, last = reply(responder(model), record)
+    assert text == "No, please leave the doors. Is anyone hurt or unwell?"
+    assert last.remarks == ("guard:doors",)
+    assert last.sop_step == 2
+
+
+def test_a_model_that_is_caught_again_and_again_is_not_listened_to_for_ever() -> None:
+    said = "SAY: " + "".join(f"Climb {n} times. " for n in ("one", "two", "three", "four", "five"))
+    text, last = reply(responder(Speaks((said + "Is it dark?",))), later())
+    assert text == SCRIPT
+    assert last.remarks == ("guard:doors", "model:script")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callflow.procedures.library import SopLibrary
-from callflow.responder.sentences import asks, contains, first_end, leads_on, plain, split
+from callflow.responder.sentences import (
+    asks,
+    contains,
+    first_end,
+    leads_on,
+    plain,
+    refers_back,
+    split,
+)
 
 DIVIDED = [
     ("Stay calm. Are you hurt?", ["Stay calm.", "Are you hurt?"]),
@@ -87,3 +95,16 @@ def test_words_are_compared_without_signs_case_and_width() -> None:
     assert not contains(plain("we are thirteen"), plain("three"))
     assert contains(plain("我们有三个人。"), plain("三个 人"))
     assert not contains(plain("anything"), plain("?!"))
+
+
+def test_a_sentence_that_refers_to_the_one_before_it_is_known() -> None:
+    back = [
+        *("Then pull.", "Do it slowly.", "It gives way.", "And lean on it.", "the doors apart."),
+        *("Luego tire.", "Hágalo despacio.", "Pruébelo.", "然后用力。", "它会松开。", "慢慢来。"),
+    ]
+    alone = [
+        *("Is anyone hurt?", "I am with you.", "That must be frightening.", "Please stay inside."),
+        *("¿Hay alguien herido?", "Estoy con usted.", "有人受伤吗？", "请留在里面。"),
+    ]
+    assert [said for said in back if not refers_back(said)] == []
+    assert [said for said in alone if refers_back(said)] == []
