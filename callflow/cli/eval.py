@@ -1,4 +1,4 @@
-"""`callflow eval`: labelled utterances through what answers callers, and what came of it."""
+"""`callflow eval [calls]`: labelled utterances, or whole calls, through what answers callers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from callflow.cli import terminal
 from callflow.errors import CallflowError
@@ -17,6 +18,25 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from callflow.lab.evaluation.scoring import Bound, Evaluation
+
+Retrieval = Annotated[
+    Literal["lexical", "semantic"] | None,
+    typer.Option(help="How meaning is found; as in CALLFLOW_RETRIEVAL if left out."),
+]
+SopDir = Annotated[
+    Path | None, typer.Option(help="The operator's procedures; CALLFLOW_SOP_DIR if left out.")
+]
+Floor = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Exit 1 if the number is below; may be repeated."),
+]
+Ceiling = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Exit 1 if the number is above; may be repeated."),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="For programs: one object on the last line of stdout.")
+]
 
 UNUSABLE = 2
 """Nothing was measured: 1 is kept for numbers that are out of bounds."""
@@ -43,31 +63,18 @@ def evaluate(
     examples: Annotated[
         Path | None, typer.Option(metavar="FILE", help="… which callers ask for like this.")
     ] = None,
-    retrieval: Annotated[
-        Literal["lexical", "semantic"] | None,
-        typer.Option(help="How meaning is found; as in CALLFLOW_RETRIEVAL if left out."),
-    ] = None,
-    sop_dir: Annotated[
-        Path | None, typer.Option(help="The operator's procedures; CALLFLOW_SOP_DIR if left out.")
-    ] = None,
+    retrieval: Retrieval = None,
+    sop_dir: SopDir = None,
     guard: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Labelled sentences for the guard, too.")
     ] = None,
-    floor: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Exit 1 if the number is below; may be repeated."),
-    ] = None,
-    ceiling: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Exit 1 if the number is above; may be repeated."),
-    ] = None,
+    floor: Floor = None,
+    ceiling: Ceiling = None,
     wrong: Annotated[bool, typer.Option("--wrong", help="Show what was answered wrongly.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="For programs: one object on the last line of stdout.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure how well callers are understood, on labelled utterances: those that callflow brings,
-    unless files are named.
+    unless files are named. callflow eval calls tries whole calls: see its own --help.
 
     Bounds hold any number of the report: scenario_accuracy, zh.recall_at_3, latency_ms.p50,
     guard.false_catches … Ends with 1 when one is broken, with 2 when nothing could be measured.
@@ -83,13 +90,91 @@ def evaluate(
         report = as_dict(result, wrong=wrong)
         broken = [told for bound in bounds if (told := bound.missed(report)) is not None]
     except CallflowError as error:
-        typer.echo(f"callflow: {terminal.plain(str(error))}", err=True)
-        raise typer.Exit(UNUSABLE) from error
+        raise _unusable(error) from error
     if as_json:
         terminal.print_line(json.dumps(report))
     else:
         _print_report(report, result, wrong=wrong)
     _fail_if(broken)
+
+
+def evaluate_calls(
+    given: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Whole calls with labels; - reads stdin."),
+    ] = None,
+    runs: Annotated[
+        int,
+        typer.Option(
+            min=1, max=20, help="How often: first as it stands, then with words misheard."
+        ),
+    ] = 5,
+    retrieval: Retrieval = None,
+    sop_dir: SopDir = None,
+    floor: Floor = None,
+    ceiling: Ceiling = None,
+    wrong: Annotated[
+        bool, typer.Option("--wrong", help="Show what was said in failed runs.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Rehearse whole calls in memory and score them: those that callflow brings, unless files are
+    named. Each call is passed or failed as a whole, and in every run or not.
+
+    A FILE is a JSON array of calls, or a call on each line; only id, lang and lines must be there:
+
+      {"id": "a", "lang": "en", "lines": ["we are stuck", {"says": "two of us, how long",
+      "asks": ["how_long"], "tells": {"people": 2}, "danger": false, "urgency": "P3",
+      "scenario": "entrapment_standard"}], "site": {"lift": "4", "address": "1 High Street"},
+      "recorded": {"2": {"dispatch.requested": true}}, "human": 2, "needs": ["place"],
+      "never": ["climb"], "ends": {"urgency": "P3", "scenario": "…", "facts": {"people": 2}}}
+
+    danger: false means that neither procedure nor urgency may move; human, the turn by which a
+    person must be fetched; needs, what is to be known or asked (place, people, injured); never,
+    what no reply may hold. | stands between names of which any is right.
+
+    Bounds hold any number of the report: pass_at_1, pass_all, answered, es.asked_again …
+    Ends with 1 when one is broken, with 2 when nothing could be measured.
+    """
+    if [str(path) for path in given or ()].count("-") > 1:
+        raise typer.BadParameter("stdin can be read only once: give - only once")
+    from callflow.lab.evaluation.call_scoring import report_calls, try_calls
+    from callflow.lab.evaluation.rehearsal import Sources, assemble
+    from callflow.lab.evaluation.whole_calls import read_calls, shipped_calls
+
+    try:
+        bounds = _parse_bounds(floor or (), ceiling or ())
+        sources = Sources.read(sop_dir)
+        known = sources.words()
+        files = given or [shipped_calls()]
+        calls = [each for path in files for each in read_calls(path, sys.stdin.buffer, known)]
+        report = report_calls(try_calls(calls, assemble(sources, retrieval), runs), wrong=wrong)
+        broken = [told for bound in bounds if (told := bound.missed(report)) is not None]
+    except CallflowError as error:
+        raise _unusable(error) from error
+    if as_json:
+        terminal.print_line(json.dumps(report))
+    else:
+        _print_calls(report)
+    _fail_if(broken)
+
+
+class EvalCommand(TyperCommand):
+    """Hands over to the command for whole calls where `calls` is the first word."""
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        """Return the context of whichever of the two was meant."""
+        if args[:1] != ["calls"]:
+            return super().make_context(info_name, args, *more, **extra)
+        app = typer.Typer(add_completion=False)
+        app.command("calls")(evaluate_calls)
+        whole = typer.main.get_command(app)
+        return whole.make_context(f"{info_name} calls", args[1:], *more, **extra)
+
+
+def _unusable(error: CallflowError) -> typer.Exit:
+    typer.echo(f"callflow: {terminal.plain(str(error))}", err=True)
+    return typer.Exit(UNUSABLE)
 
 
 def _fail_if(broken: list[str]) -> None:
@@ -152,6 +237,52 @@ def _print_report(report: Mapping[str, Any], result: Evaluation, *, wrong: bool)
         terminal.print_line(
             terminal.plain(f"{each.where} ({each.language}) {told}: {each.sentence}")
         )
+
+
+_CALL_COLUMNS = {
+    "calls": "calls",
+    "pass_at_1": "passed",
+    "pass_all": "every run",
+    "answered": "answered",
+    "asked_again": "asked again",
+    "empty_replies": "empty",
+    "false_up": "up",
+    "false_down": "down",
+    "moved": "moved",
+    "repeated": "repeated",
+    "mixed_address": "address",
+    "long_replies": "long",
+    "forbidden_spoken": "forbidden",
+}
+_SHARES = frozenset(("pass_at_1", "pass_all", "passed", "answered"))
+
+
+def _print_calls(report: Mapping[str, Any]) -> None:
+    titles = _CALL_COLUMNS.values()
+    table = terminal.table("", *titles, numbers=titles)
+    rows = [("all", report), *report["per_language"].items()]
+    rows += [
+        (f"run {run}", {"pass_at_1": each["passed"], "pass_all": None, **each})
+        for run, each in enumerate(report["per_run"], start=1)
+    ]
+    for name, row in rows:
+        cells = (
+            _format_percent(row[key]) if key in _SHARES else str(row[key]) for key in _CALL_COLUMNS
+        )
+        table.add_row(name, *cells)
+    terminal.print_page(table)
+    for failed in report["failed"]:
+        runs = ", ".join(str(run) for run in failed["failed_runs"])
+        terminal.print_line("")
+        terminal.print_line(terminal.plain(f"{failed['id']} ({failed['lang']}) fails run {runs}"))
+        for why in failed["why"]:
+            fault = why["fault"].replace("_", " ")
+            place = f"run {why['run']}, turn {why['turn'] or '-'}"
+            terminal.print_line(terminal.plain(f"  {place}: {fault}: {why['detail']}"))
+        for run, lines in failed.get("transcripts", {}).items():
+            for turn, (said, reply) in enumerate(lines, start=1):
+                terminal.print_line(terminal.plain(f"    {run}.{turn} caller: {said}"))
+                terminal.print_line(terminal.plain(f"    {run}.{turn}  agent: {reply}"))
 
 
 def _score_table(report: Mapping[str, Any]) -> Table:

@@ -198,11 +198,18 @@ def try_out(
     Nobody is called and nothing is stored; the reply is that of the script, without a model.
     """
     from callflow.call.utterance import clean
-    from callflow.lab.evaluation.rehearsal import CALL_SID, Sources, assemble, nearest, rehearse
+    from callflow.lab.evaluation.rehearsal import (
+        CALL_SID,
+        Sources,
+        assemble,
+        nearest,
+        open_call,
+        rehearse,
+    )
 
     parts = assemble(Sources.read(folder), retrieval)
     said = [clean(CALL_SID, words) for words in (*(after or ()), utterance)]
-    turn = rehearse(said, language, parts.understanding, parts.responder)[-1]
+    turn = rehearse(said, open_call(language), parts.understanding, parts.responder)[-1]
     found = as_dict(turn, nearest(turn, parts.engine), parts.engine.urgencies)
     if as_json:
         terminal.print_line(json.dumps(found))

@@ -59,7 +59,7 @@ def approved(record: CallRecord) -> dict[str, Approved]:
     for chunk, line in _allowed(record):
         if line.id not in found and chunk.section in ("ask", "say"):
             section: Literal["ask", "say"] = "ask" if chunk.section == "ask" else "say"
-            text, missing = _fill(line, facts)
+            text, missing = fill(line, facts)
             found[line.id] = Approved(line.id, section, text, missing, chunk.aside)
     return found
 
@@ -273,7 +273,7 @@ class _Script:
         """Return the sentence with its gaps filled, or "" when it may not be said now."""
         if not _is_allowed(line, self.forbidden, self.facts):
             return ""
-        text, missing = _fill(line, self.facts)
+        text, missing = fill(line, self.facts)
         return text if missing is None else ""
 
     def _last_said(self, text: str) -> int | None:
@@ -323,7 +323,7 @@ def _forbidden(record: CallRecord) -> set[str]:
     }
 
 
-def _fill(line: Sentence, facts: Mapping[str, Any]) -> tuple[str, str | None]:
+def fill(line: Sentence, facts: Mapping[str, Any]) -> tuple[str, str | None]:
     """Return the sentence with the gaps filled whose values are known, and what it waits for."""
     values = {name: _value(facts.get(name)) for name in _GAP.findall(line.text)}
     text = _GAP.sub(lambda gap: values[gap[1]] or gap[0], line.text)

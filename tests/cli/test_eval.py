@@ -259,6 +259,43 @@ def test_the_operator_s_procedures_bring_labels_of_their_own(cli: Cli, tmp_path:
     assert "gas.md:1: " in ran.err
 
 
+CALL = {
+    "id": "a",
+    "lang": "en",
+    "lines": ["we are stuck in the lift", {"says": "how long", "asks": ["how_long"]}],
+    "needs": [],
+}
+
+
+def test_whole_calls_are_scored_for_people_and_for_programs(cli: Cli, tmp_path: Path) -> None:
+    bad = {**CALL, "id": "b\x1b[2J", "never": ["automated"]}
+    file = written(tmp_path / "calls.jsonl", CALL, bad)
+    found = report(cli.run("eval", "calls", "--json", "--runs", "2", file))
+    assert (found["calls"], found["runs"], found["pass_at_1"]) == (2, 2, 0.5)
+    assert (found["answered"], found["empty_replies"]) == (1.0, 0)
+    ran = cli.run("eval", "calls", file, "--runs", "1", "--wrong")
+    assert ran.code == 0
+    assert "forbidden spoken: automated" in ran.out
+    assert "caller: we are stuck in the lift" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_bounds_of_whole_calls_are_held_and_what_cannot_be_read_is_refused(
+    cli: Cli, tmp_path: Path
+) -> None:
+    file = written(tmp_path / "calls.jsonl", CALL)
+    held = ("--floor", "pass_all=1", "--ceiling", "en.asked_again=0")
+    assert cli.run("eval", "calls", file, "--runs", "1", *held).code == 0
+    ran = cli.run(
+        "eval", "calls", "-", "--runs", "1", "--ceiling", "turns=1", said=json.dumps(CALL)
+    )
+    assert ran.code == 1
+    assert "turns is 2, above its ceiling of 1" in ran.err
+    for wrong in (("--floor", "asked_again=1"), ("--floor", "pass_al=1"), (str(tmp_path),)):
+        assert cli.run("eval", "calls", "--runs", "1", file, *wrong).code == 2
+    assert "callflow eval calls" in cli.run("eval", "calls", "--help").out
+
+
 def test_without_a_file_the_shipped_set_is_tried(cli: Cli) -> None:
     found = report(cli.run("eval", "--json"))
     assert found["n"] == 99

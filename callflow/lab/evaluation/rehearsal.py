@@ -5,11 +5,11 @@ Pure but for the model, where the responder has one: the same words lead to the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import Any, Final
 
 from callflow import bootstrap
 from callflow.call.facts import merged
@@ -129,14 +129,21 @@ class Turn:
         return [text for piece in self.pieces if (text := piece.text.strip())]
 
 
-def open_call(language: str) -> CallRecord:
-    """Return the record of a call in which nothing has been said yet."""
+def open_call(
+    language: str,
+    facts: Mapping[str, Any] | None = None,
+    recorded: Mapping[str, Any] | None = None,
+) -> CallRecord:
+    """Return the record of a call in which nothing has been said yet: `facts` are those of the
+    site, `recorded` what people have noted."""
     return CallRecord(
         call_sid=CALL_SID,
         call_state=CallState.IN_PROGRESS,
         created_at=0,
         updated_at=0,
         language=language,
+        facts=dict(facts or {}),
+        recorded=dict(recorded or {}),
     )
 
 
@@ -155,18 +162,21 @@ def take_turn(
 
 
 def rehearse(
-    utterances: Iterable[str], language: str, understanding: Understanding, responder: Responder
+    utterances: Iterable[str],
+    record: CallRecord,
+    understanding: Understanding,
+    responder: Responder,
 ) -> list[Turn]:
     """Return the turns of a call in which the caller says these things, one after the other."""
-    record, turns = open_call(language), []
+    turns = []
     for utterance in utterances:
         turn = take_turn(record, utterance, understanding, responder)
         turns.append(turn)
-        record = _answered(turn)
+        record = hear_reply(turn)
     return turns
 
 
-def _answered(turn: Turn) -> CallRecord:
+def hear_reply(turn: Turn) -> CallRecord:
     """Return the call after the reply of `turn` has been heard."""
     record, last = turn.record, turn.pieces[-1]
     said = ThreadEntry(role="agent", turn=record.heard, text=turn.reply, at=record.heard)

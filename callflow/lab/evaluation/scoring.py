@@ -245,7 +245,9 @@ Side = Literal["floor", "ceiling"]
 
 _SMALL_IS_GOOD: Final = (
     *("false", "latency_ms", "unknown"),
-    *("caught_in_replies", "empty_replies", "harmless_caught"),
+    *("caught_in_replies", "empty_replies", "harmless_caught", "asked_again", "forbidden_spoken"),
+    *("late_human", "never_asked", "ended_wrongly", "moved", "wrong_procedure", "repeated"),
+    *("mixed_address", "long_replies"),
 )
 """Parts of the names of numbers that a floor would praise for being bad."""
 
