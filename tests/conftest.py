@@ -9,8 +9,7 @@ import pytest
 from hypothesis import settings
 
 from callflow.celery import use_broker
-from callflow.lab.embedded_server import EmbeddedServer
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer, keys_without_lifetime
 from callflow.redis.client import connect
 from tests.cluster import TestCluster, cluster
 from tests.parts import Parts

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 import redis
 
-from callflow.lab.embedded_server import EmbeddedServer, debian_redis_binary, find_server_binary
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import (
+    EmbeddedServer,
+    debian_redis_binary,
+    find_server_binary,
+    keys_without_lifetime,
+)
 from tests.needs import missing
 
 KINDS = ("valkey", "redis7")

@@ -1,4 +1,4 @@
-"""The command line: one file per command, each a door to what the rest of the package does.
+"""The command line: a file per group of commands, each a door to what the rest of the package does.
 
 Everything that takes time to import is imported inside the commands, so that `callflow --help` and
 a mistyped option are answered at once.
@@ -11,19 +11,16 @@ import typer
 from callflow.cli import (
     call,
     calls_commands,
-    calls_watch,
-    chaos,
-    demo,
     doctor,
     eval,
+    lab_commands,
     phone,
     records,
     sites_commands,
     sop_commands,
+    start_commands,
     twilio_commands,
-    up,
     users,
-    web_command,
 )
 from callflow.cli.terminal import PlainErrors
 
@@ -43,10 +40,10 @@ sites = typer.Typer(no_args_is_help=True, help="Lifts, and whom to ring for them
 people = typer.Typer(no_args_is_help=True, help="Who may sign in to the board.")
 twilio = typer.Typer(no_args_is_help=True, help="What the carrier must be told.")
 
-app.command("demo")(demo.demo)
-app.command("chaos")(chaos.chaos)
-app.command("up")(up.up)
-app.command("web")(web_command.web)
+app.command("demo")(lab_commands.demo)
+app.command("chaos")(lab_commands.chaos)
+app.command("up")(start_commands.up)
+app.command("web")(start_commands.web)
 app.command("phone")(phone.phone)
 app.command("call")(call.call)
 app.add_typer(calls, name="calls")
@@ -65,7 +62,7 @@ calls.command("fact")(calls_commands.record_facts)
 calls.command("note")(calls_commands.add_note)
 calls.command("urgency")(calls_commands.set_urgency)
 calls.command("end")(calls_commands.end)
-calls.command("watch")(calls_watch.watch)
+calls.command("watch")(calls_commands.watch)
 kept.command("ls")(records.ls)
 kept.command("show")(records.show)
 kept.command("export")(records.export)

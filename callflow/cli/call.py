@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from callflow.cli import deployment, phone_show, terminal
+from callflow.cli import deployment, terminal
 from callflow.cli.calls_commands import render_transcript
-from callflow.cli.phone import fillers, open_carrier, parse_language
+from callflow.cli.phone import ConversationPrinter, fillers, open_carrier, parse_language
 from callflow.errors import CallEnded, CallError, CallflowError, StoreUnavailable, UnknownCall
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class TypedCall:
         self._as_json = as_json
         self._terminal = terminal.console().is_terminal
         self._typed = self._terminal and sys.stdin is not None and sys.stdin.isatty()
-        self._show = phone_show.ConversationPrinter(typed=self._typed)
+        self._show = ConversationPrinter(typed=self._typed)
         self._turn = self._turns_before = 0
         self._opened = self._known = self._human_took_over = self._prompted = False
         self._reply: str | None = None

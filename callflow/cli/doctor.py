@@ -70,8 +70,7 @@ def _examine() -> Iterator[Check]:
     from callflow import bootstrap
     from callflow.cli.records import last_tests
     from callflow.health.check import Check, Severity
-    from callflow.health.deployment_checks import Broker, DeploymentChecks
-    from callflow.health.record_checks import RecordKeeping
+    from callflow.health.deployment_checks import Broker, DeploymentChecks, RecordKeeping
     from callflow.redis.scripts import Scripts
 
     settings = bootstrap.settings()

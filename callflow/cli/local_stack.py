@@ -1,5 +1,8 @@
 """Runs a local stack: starts its parts, waits until they are at work, and starts again what dies.
 
+The secrets that it makes up are kept in its data directory, for its owner alone. They are shown
+nowhere else: what a terminal shows may be a log, or somebody's screen recording.
+
 A part that dies soon after its start is given longer and longer pauses: a mistake in the settings
 must not become a loop that heats the machine.
 """
@@ -8,25 +11,91 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from callflow import bootstrap
-from callflow.cli import credentials, deployment, terminal
-from callflow.cli.credentials import FLOWER_PASSWORD
+from callflow.cli import deployment, terminal
 from callflow.errors import CallflowError, StoreUnavailable
 from callflow.health.server_checks import refuse_unfit
 from callflow.lab.carrier.phone_account import LocalPhone, published
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.lab.stack import FLOWER_AUTH, LocalStack, StackProcess
 from callflow.redis.client import address
+from callflow.settings import PREFIX, Settings
+
+USERS, ADMIN_PASSWORD, FLOWER_PASSWORD = "users.yaml", "admin-password", "flower-password"
+
+ADMIN = "admin"
+
+
+def random_password() -> str:
+    """One that nobody can guess: 144 bits."""
+    return secrets.token_urlsafe(18)
+
+
+def write_secret(path: Path, secret: str) -> None:
+    """Write a secret into a new file of mode 0600 in place of whatever is there."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"{secret}\n")
+
+
+@contextmanager
+def temporary_secret(path: Path, secret: str) -> Iterator[None]:
+    """Keep a secret in a file for as long as the block runs."""
+    write_secret(path, secret)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def board_env(settings: Settings, data_dir: Path, port: int) -> dict[str, str]:
+    """What the web process of a local stack on `port` must know for its board.
+
+    Where the settings name neither users nor a provider of accounts, the stack has users of its
+    own, with an admin to begin with. A stack that starts again has those that it had.
+    """
+    env = {f"{PREFIX}BOARD_URL": settings.board_url or f"http://127.0.0.1:{port}"}
+    if settings.users is not None or settings.oidc_issuer is not None:
+        return env
+    users = data_dir / USERS
+    if not users.exists():
+        _make_admin(users, data_dir / ADMIN_PASSWORD)
+    return {**env, f"{PREFIX}USERS": str(users.resolve())}
+
+
+def _make_admin(users: Path, password_file: Path) -> None:
+    from callflow.access.passwords import hashed
+    from callflow.access.users_file import User, edit_users
+    from callflow.call.role import Role
+
+    password = random_password()
+    # First where it can be read: killed in between, the stack makes another admin next time.
+    write_secret(password_file, password)
+    with edit_users(users) as known:
+        known[ADMIN] = User(role=Role.ADMIN, password=hashed(password))
+
+
+def board_address(settings: Settings, data_dir: Path, env: dict[str, str]) -> str:
+    """Where the board is, and who can sign in there."""
+    where = f"{env[f'{PREFIX}BOARD_URL']}/board"
+    password = data_dir / ADMIN_PASSWORD
+    if settings.users is not None or settings.oidc_issuer is not None:
+        return where
+    if not password.exists():
+        return f"{where} · users in {data_dir / USERS}"
+    return f"{where} · user {ADMIN} · password in {password}"
+
 
 FLOWER_USER = "operator"
 
@@ -168,8 +237,8 @@ class SupervisedStack:
         if phone is not None:
             env |= phone.env
             if self._here is not None:
-                board = credentials.board_env(bootstrap.settings(), self._here, phone.port)
-                self._board = credentials.board_address(bootstrap.settings(), self._here, board)
+                board = board_env(bootstrap.settings(), self._here, phone.port)
+                self._board = board_address(bootstrap.settings(), self._here, board)
                 env |= board
         if flower_port is not None:
             env[FLOWER_AUTH] = self._flower_credentials(flower_port)
@@ -253,8 +322,8 @@ class SupervisedStack:
         if given := os.environ.get(FLOWER_AUTH):
             self._flower = f"{where} · user and password as in {FLOWER_AUTH}"
             return given
-        path, password = self.log_dir.parent / FLOWER_PASSWORD, credentials.random_password()
-        self._running.enter_context(credentials.temporary_secret(path, password))
+        path, password = self.log_dir.parent / FLOWER_PASSWORD, random_password()
+        self._running.enter_context(temporary_secret(path, password))
         self._flower = f"{where} · user {FLOWER_USER} · password in {path}"
         return f"{FLOWER_USER}:{password}"
 

@@ -24,8 +24,7 @@ def check(
     as_json: terminal.AsJson = False,
 ) -> None:
     """Check a file of sites; each problem on its own line, as path:line: reason."""
-    from callflow.sites.directory import Sites, check
-    from callflow.sites.reading import SitesError
+    from callflow.sites.directory import Sites, SitesError, check
 
     sites, problems = None, []
     try:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from callflow.board.call_page import describe
-from callflow.board.timeline import LEAST_BAR, LEFT, Timeline, build_timeline
+from callflow.board.call_page import LEAST_BAR, LEFT, Timeline, build_timeline, describe
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord
 from callflow.call.state import CallState

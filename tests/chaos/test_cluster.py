@@ -16,8 +16,7 @@ from redis.crc import key_slot
 from callflow.celery import use_broker
 from callflow.errors import StoreError
 from callflow.intake import Intake
-from callflow.lab.embedded_server import EmbeddedServer
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer, keys_without_lifetime
 from callflow.lab.stack import LocalStack
 from callflow.redis.client import connect
 from callflow.redis.scripts import Replicas, Scripts

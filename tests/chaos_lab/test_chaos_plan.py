@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from callflow.cli import app, chaos
+from callflow.cli import app, lab_commands
 from callflow.lab.chaos.chaos_plan import KINDS, SERVERS, Plan, plan_strikes
 from callflow.lab.chaos.environment import ChaosEnvironment
 from callflow.lab.chaos.strikes import STRIKES, StrikeLog, Striker
@@ -69,7 +69,7 @@ def test_the_replay_command_makes_the_same_plan_again(
         seen.append(again)
         raise SystemExit
 
-    monkeypatch.setattr(chaos, "_run", stop)
+    monkeypatch.setattr(lab_commands, "_run", stop)
 
     CliRunner().invoke(app, shlex.split(plan.command)[1:])
 

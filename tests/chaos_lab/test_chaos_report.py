@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from callflow.call.history import JournalEntry
-from callflow.lab.chaos import call_timeline, chaos_report
+from callflow.lab.chaos import chaos_report
 from callflow.lab.chaos.audio_checks import Sound, listen
 from callflow.lab.chaos.judge import judge
 from callflow.lab.chaos.run_evidence import RunEvidence
@@ -83,8 +83,8 @@ def test_the_page_needs_nothing_from_elsewhere() -> None:
 def test_a_picture_has_a_bar_for_all_that_happened() -> None:
     evidence = harmed_run()
     faults = judge(evidence).faults
-    picture = call_timeline.gather(evidence, evidence.callers[1], faults)
-    found = looks(call_timeline.draw(picture))
+    picture = chaos_report.gather(evidence, evidence.callers[1], faults)
+    found = looks(chaos_report.draw(picture))
     assert found.count("said") == 3
     assert found.count("part") == 9
     assert found.count("too-long") == 1
@@ -97,7 +97,7 @@ def test_a_picture_has_a_bar_for_all_that_happened() -> None:
 
 def test_what_happened_at_one_time_stands_at_one_place() -> None:
     evidence = harmed_run()
-    picture = call_timeline.gather(evidence, evidence.callers[1], ())
+    picture = chaos_report.gather(evidence, evidence.callers[1], ())
     bars = {bar.tip: bar for bar in picture.bars}
     first = bars["turn 1 by w1@h/1-a, fence 1: reclaimed (gone)"]
     assert [first.from_s, first.to_s] == pytest.approx([4.1, 5.0])
@@ -107,7 +107,7 @@ def test_what_happened_at_one_time_stands_at_one_place() -> None:
 
 def test_the_overview_has_a_row_for_each_call() -> None:
     evidence = harmed_run()
-    svg = call_timeline.draw_overview(evidence, judge(evidence).faults)
+    svg = chaos_report.draw_overview(evidence, judge(evidence).faults)
     found = looks(svg)
     assert found.count("call relay") == 2
     assert len([one for one in drawn(svg).iter() if one.tag.endswith("circle")]) == 1

@@ -8,7 +8,7 @@ from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord, Role, ThreadEntry
 from callflow.call.state import CallState
 from callflow.lab.carrier.call_report import CallReport, HeardSound, Silence, SpokenTurn
-from callflow.lab.chaos.demo_report import DemoResult
+from callflow.lab.chaos.demo_run import DemoResult
 from callflow.lab.chaos.judge import judge
 from callflow.lab.chaos.run_evidence import CallEvidence, RunConditions, RunEvidence, Strike
 from callflow.lab.chaos.simulated_callers import load_scripts

@@ -12,8 +12,8 @@ import yaml
 
 from callflow.access.passwords import matches
 from callflow.access.users_file import Users
-from callflow.cli import credentials
-from callflow.cli.credentials import board_address, board_env
+from callflow.cli import local_stack
+from callflow.cli.local_stack import board_address, board_env
 from callflow.lab.stack import FlowerUnguarded, LocalStack, free_port
 from callflow.settings import Settings
 from tests.cli.running import Cli
@@ -67,7 +67,7 @@ def test_a_secret_that_is_kept_meanwhile_is_its_owners_and_goes_with_the_stack(
     path = tmp_path / "flower-password"
     path.write_text("left behind by a stack that was killed")
     path.chmod(0o644)
-    with credentials.temporary_secret(path, "a secret"):
+    with local_stack.temporary_secret(path, "a secret"):
         assert path.read_text() == "a secret\n"
         assert path.stat().st_mode & 0o777 == 0o600
     assert not path.exists()

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from callflow.lab.server_guardian import ServerGuardian
+from callflow.lab.embedded_server import ServerGuardian
 from tests.needs import missing
 from tests.waiting import wait_until
 

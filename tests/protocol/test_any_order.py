@@ -16,8 +16,7 @@ from hypothesis.stateful import (
 )
 
 from callflow.errors import TurnOutOfOrder
-from callflow.lab.embedded_server import EmbeddedServer
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer, keys_without_lifetime
 from callflow.redis.client import Client, connect
 from callflow.store.keys import call_keys
 from callflow.store.reader import CallReader

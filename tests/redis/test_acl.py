@@ -18,8 +18,7 @@ from callflow.errors import StoreError, StoreUnreplicated
 from callflow.health.check import Severity, run_checks
 from callflow.health.server_checks import SERVER_CHECKS, StoreServer, refuse_unfit
 from callflow.health.worker_reports import ReportStore, WorkerReport
-from callflow.lab.embedded_server import EmbeddedServer
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer, keys_without_lifetime
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
 from callflow.store.archive_queue import ArchiveQueue

@@ -13,8 +13,7 @@ from redis.crc import key_slot
 
 from callflow.errors import SettingsError, StoreError, StoreUnavailable, StoreUnreplicated
 from callflow.health.worker_reports import ReportStore, WorkerReport
-from callflow.lab.embedded_server import EmbeddedServer
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer, keys_without_lifetime
 from callflow.redis import connection as connection_module
 from callflow.redis.client import connect, nodes
 from callflow.redis.cluster import Cluster

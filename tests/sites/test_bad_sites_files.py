@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from callflow.errors import CallflowError
-from callflow.sites.directory import Sites, check
-from callflow.sites.reading import SitesError
+from callflow.sites.directory import Sites, SitesError, check
 from tests.sites.conftest import Written
 from tests.sites.written import OWN, entry, file_of, line_of
 

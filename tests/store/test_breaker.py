@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callflow.errors import StoreUnavailable
-from callflow.lab.embedded_server import EmbeddedServer
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer, keys_without_lifetime
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts
 from callflow.store.breaker import Breakers, Pauses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import keys_without_lifetime
 from callflow.store.keys import ALL_SHARDS, SWEPT, call_keys
 from callflow.store.result import Claimed
 from tests.parts import SID, Parts, Says

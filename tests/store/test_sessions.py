@@ -15,8 +15,7 @@ from callflow.access.sessions import (
     SignInAttempts,
 )
 from callflow.call.role import Role
-from callflow.lab.embedded_server import EmbeddedServer
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import EmbeddedServer, keys_without_lifetime
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit

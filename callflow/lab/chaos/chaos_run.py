@@ -28,7 +28,7 @@ from callflow.lab.chaos.environment import (
 from callflow.lab.chaos.run_evidence import RunConditions, RunEvidence, Strike
 from callflow.lab.chaos.simulated_callers import CallGenerator
 from callflow.lab.chaos.strikes import Striker
-from callflow.lab.leaks import keys_without_lifetime
+from callflow.lab.embedded_server import keys_without_lifetime
 from callflow.lab.stack import LocalStack
 from callflow.settings import Settings, load
 from callflow.store.reader import CallReader

@@ -1,7 +1,8 @@
-"""Runs `callflow chaos`: strikes everything at random, and judges by what callers noticed."""
+"""Runs `callflow demo` and `callflow chaos`: processes die, and callers should not notice."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -15,12 +16,15 @@ import typer
 from callflow.cli import terminal
 from callflow.cli.terminal import INTERRUPTED
 from callflow.errors import CallflowError
-from callflow.lab.chaos.chaos_plan import KINDS, Plan, unknown_kinds
+from callflow.lab.chaos.chaos_plan import KINDS, DemoPlan, Kill, Plan, unknown_kinds
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.live import Live
 
+    from callflow.call.record import CallRecord
     from callflow.lab.chaos.chaos_run import RunProgress
+    from callflow.lab.chaos.demo_run import DemoScreen
     from callflow.lab.chaos.judge import Verdict
     from callflow.lab.chaos.run_evidence import RunEvidence
 
@@ -248,3 +252,66 @@ def _show(verdict: Verdict, evidence: RunEvidence, out: Console, as_json: bool) 
         typer.echo("callflow: nothing was tried: nothing was struck", err=True)
     if verdict.unmade:
         typer.echo(f"callflow: asked for, and not made: {', '.join(verdict.unmade)}", err=True)
+
+
+_DEMO = DemoPlan()
+
+
+def demo(
+    calls: Annotated[int, typer.Option(min=1, max=1000, help="People in lifts.")] = _DEMO.calls,
+    turns: Annotated[
+        int, typer.Option(min=1, max=1000, help="Things each of them says.")
+    ] = _DEMO.turns,
+    kill: Annotated[Kill, typer.Option(help="What is killed, or frozen.")] = _DEMO.kill,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between kills.")] = _DEMO.every_s,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same callers.")] = _DEMO.seed,
+    workers: Annotated[int, typer.Option(min=2, max=64, help="Workers.")] = _DEMO.workers,
+    slots: Annotated[
+        int, typer.Option(min=1, max=64, help="Turns that one worker runs at once.")
+    ] = _DEMO.slots,
+    pace: Annotated[
+        float, typer.Option(min=0, max=10, help="Seconds before each sentence.")
+    ] = _DEMO.pace_s,
+    speed: Annotated[
+        float, typer.Option(min=1, max=100, help="How much faster than life everybody speaks.")
+    ] = _DEMO.speed,
+    backlog: Annotated[
+        int, typer.Option(min=0, max=10_000, help="Turns of other calls kept waiting.")
+    ] = _DEMO.backlog,
+    logs: Annotated[
+        Path | None, typer.Option(help="Keep the workers' logs in this folder.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object at the end.")] = False,
+) -> None:
+    """Kill processes in the middle of emergency calls and see what the callers notice.
+
+    The callers are a simulated carrier's: real webhooks and relay sockets, real processes.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    from callflow import bootstrap
+    from callflow.lab.chaos.demo_run import DemoWatcher, demo_summary, run_demo
+    from callflow.settings import load
+
+    # A demo that is told to end ends its workers and its server first, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    plan = DemoPlan(calls, turns, kill, every, seed, workers, slots, pace, speed, backlog, logs)
+    bootstrap.library()  # Workers would not start with a bad procedure, and say so in a log.
+    screen = Console(stderr=as_json)
+    if screen.is_terminal:
+        with Live(console=screen, auto_refresh=False, vertical_overflow="ellipsis") as live:
+            result = run_demo(plan, load(), DemoWatcher(_draw_on(live), lambda _: None))
+    else:
+        result = run_demo(plan, load(), DemoWatcher(lambda *_: None, screen.print))
+    screen.print(demo_summary(result, seed))
+    if as_json:
+        print(json.dumps(result.as_dict()))
+    raise typer.Exit(0 if result.good else 1)
+
+
+def _draw_on(live: Live) -> Callable[[DemoScreen, dict[str, CallRecord], list[str]], None]:
+    def draw(demo_screen: DemoScreen, records: dict[str, CallRecord], workers: list[str]) -> None:
+        live.update(demo_screen.frame(records, workers), refresh=True)
+
+    return draw
