@@ -83,10 +83,9 @@ def commands_on(page: Path) -> list[list[str]]:
     code += re.findall(r"`([^`\n]+)`", text)
     found = []
     for line in code:
-        words = shlex.split(line.split("  #")[0].split(" # ")[0].replace("…", " "))
-        while words and re.match(r"[A-Z_]+=", words[0]):
-            words.pop(0)
-        if words[:1] == ["callflow"] and len(words) > 1:
+        bare = re.sub(r"^(?:[A-Z_]+=\S+ )*", "", line.strip())
+        if bare.startswith("callflow "):
+            words = shlex.split(bare.split("  #")[0].split(" # ")[0].replace("…", " "))
             found.append(words[1:])
     return found
 
