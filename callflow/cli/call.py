@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from callflow.cli import deployment, terminal
-from callflow.cli.calls_commands import render_transcript
 from callflow.cli.phone import ConversationPrinter, fillers, open_carrier, parse_language
 from callflow.errors import CallEnded, CallError, CallflowError, StoreUnavailable, UnknownCall
 
@@ -368,7 +367,7 @@ class TypedCall:
         whole = record.model_dump(mode="json")
         self._emit("opened", words, call_sid=self.call_sid, known=self._known, record=whole)
         if self._known and not self._as_json:
-            terminal.console(sys.stderr).print(render_transcript(record))
+            terminal.console(sys.stderr).print(terminal.render_transcript(record))
 
     def _emit(self, event: str, words: str = "", **facts: object) -> None:
         if self._as_json:

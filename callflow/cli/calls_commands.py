@@ -36,7 +36,6 @@ STATE_STYLES = {
     "with a human": "magenta",
     "ended": "dim",
 }
-SPEAKER_STYLES = {"caller": "bold cyan", "agent": "green", "human": "magenta"}
 
 LATE_MS = 4_000
 """No caller is left in silence for longer: who waits longer is shown in red."""
@@ -293,29 +292,16 @@ def summarize_call(record: CallRecord) -> dict[str, Any]:
 def render_call(record: CallRecord, journal: Sequence[JournalEntry] | None) -> list[RenderableType]:
     """A call for the screen: what was said, where it stands, and what happened to it."""
     title = terminal.text(f"{record.call_sid}  ", "bold") + _state(record)
-    parts: list[RenderableType] = [title, "", render_transcript(record), "", _fields(record)]
+    parts: list[RenderableType] = [
+        title,
+        "",
+        terminal.render_transcript(record),
+        "",
+        _fields(record),
+    ]
     if journal is not None:
         parts += ["", _journal_table(record, journal)]
     return parts
-
-
-def render_transcript(record: CallRecord) -> Table:
-    """All that was said, with the times at which it was stored, and a reply still being spoken."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 2))
-    for entry in record.conversation_thread:
-        grid.add_row(
-            terminal.text(terminal.clock(entry.at), "dim"),
-            terminal.text(entry.role, SPEAKER_STYLES[entry.role]),
-            terminal.text(entry.text) if entry.text else terminal.text("(silence)", "dim"),
-        )
-    if record.draft is not None and record.draft.turn > record.answered:
-        said = terminal.text(record.draft.text)
-        said.append(" … being said", "dim")
-        agent = terminal.text("agent", SPEAKER_STYLES["agent"])
-        grid.add_row(terminal.text("now", "dim"), agent, said)
-    return grid
 
 
 def _actor(by: str | None) -> str:

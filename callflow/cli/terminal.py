@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from callflow.call.record import CallRecord
+
 AsJson = Annotated[bool, typer.Option("--json", help="For programs: JSON on stdout.")]
+
+SPEAKER_STYLES = {"caller": "bold cyan", "agent": "green", "human": "magenta"}
 
 FAILED = 1
 INTERRUPTED = 130
@@ -143,3 +147,22 @@ class PlainErrors(TyperGroup):
             # must not raise again when the interpreter ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from error
+
+
+def render_transcript(record: CallRecord) -> Table:
+    """All that was said, with the times at which it was stored, and a reply still being spoken."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    for entry in record.conversation_thread:
+        grid.add_row(
+            text(clock(entry.at), "dim"),
+            text(entry.role, SPEAKER_STYLES[entry.role]),
+            text(entry.text) if entry.text else text("(silence)", "dim"),
+        )
+    if record.draft is not None and record.draft.turn > record.answered:
+        said = text(record.draft.text)
+        said.append(" … being said", "dim")
+        agent = text("agent", SPEAKER_STYLES["agent"])
+        grid.add_row(text("now", "dim"), agent, said)
+    return grid

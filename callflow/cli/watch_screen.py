@@ -25,7 +25,7 @@ from callflow.board.cells import RowCells, age, row_cells, state_of
 from callflow.board.feed import STALE_MS, BoardClock, BoardSnapshot, BoardVersions
 from callflow.board.rows import SILENCE_MS, BoardRow
 from callflow.call.record import CallRecord
-from callflow.cli import calls_commands, terminal
+from callflow.cli import terminal
 from callflow.errors import StoreError
 from callflow.i18n import catalogue
 
@@ -372,7 +372,7 @@ def _conversation(seen: WatchedBoard, view: WatchView, console: Console, room: i
     if seen.opened is None or seen.opened.call_sid != view.opened:
         return [terminal.text(f"{view.opened} has not been read yet, or has gone.", "dim")]
     title = [terminal.text(f" {view.opened}", "bold"), Text()]
-    every = console.render_lines(calls_commands.render_transcript(seen.opened), pad=False)
+    every = console.render_lines(terminal.render_transcript(seen.opened), pad=False)
     room -= len(title)
     view.back = min(view.back, max(0, len(every) - room))
     end = len(every) - view.back

@@ -59,7 +59,7 @@ _URGENCIES: Final = get_args(Urgency)
 
 
 @dataclass(frozen=True, slots=True)
-class CallerLine:
+class ScriptedLine:
     """What a caller says in one turn, and what is right about it; see the head of this file.
 
     `misheard`: a recogniser's errors are in the words, so that what they tell may be lost.
@@ -81,7 +81,7 @@ class WholeCall:
     where: str
     id: str
     language: str
-    lines: tuple[CallerLine, ...]
+    lines: tuple[ScriptedLine, ...]
     site: Mapping[str, Any]
     recorded: Mapping[int, Mapping[str, Any]]
     human: int | None
@@ -95,7 +95,7 @@ class CallTurn:
     """One turn of a rehearsed call: `before` is the record before it, `alerted` tells whether a
     person has been fetched by the end of it."""
 
-    line: CallerLine
+    line: ScriptedLine
     before: CallRecord
     turn: Turn
     alerted: bool
@@ -192,7 +192,7 @@ def _read_call(line: Line, words: Words) -> WholeCall:
     )
 
 
-def _read_line(line: Line, given: Any, words: Words) -> CallerLine:
+def _read_line(line: Line, given: Any, words: Words) -> ScriptedLine:
     labels = {"says": given} if isinstance(given, str) else given
     if not isinstance(labels, dict):
         raise line.fail('each of lines must be a text or an object, such as {"says": "hello"}')
@@ -203,7 +203,7 @@ def _read_line(line: Line, given: Any, words: Words) -> CallerLine:
     danger = labels.get("danger")
     if danger is not None and not isinstance(danger, bool):
         raise line.fail("danger must be true or false")
-    return CallerLine(
+    return ScriptedLine(
         says=own.text("says"),
         asks=asks,
         tells=_facts(line, labels.get("tells", {})),
