@@ -18,6 +18,7 @@ from callflow.language.caller_facts import learn, plain_answer
 from callflow.language.danger import all_clear, dangers, foreign_dangers
 from callflow.language.detect import asked_for, detect
 from callflow.language.questions import questions
+from callflow.language.requests import asks_for_human
 from callflow.language.text import MARKS, is_han, tokenize
 from callflow.procedures.triage import (
     EVERYBODY_OUT,
@@ -43,6 +44,9 @@ DEVICE_DIGITS: Final = 4
 
 _OF_RELEASE: Final = frozenset(("trapped", "inside"))
 """The facts that a release changes, once it is confirmed."""
+
+_OF_OTHERS: Final = frozenset(("tell_somebody", "may_call"))
+"""Questions that name people who are elsewhere."""
 
 FOREIGN: Final = "language_barrier"
 """What a call is not about that goes on in the language which the caller wanted."""
@@ -110,6 +114,8 @@ class Understanding:
         question = asked(record)
         asks = questions(said)
         learned = learn(said, primary_language(language), question)
+        if not _OF_OTHERS.isdisjoint(asks):
+            learned.pop("people", None)  # Who is to be told something is not in the lift.
         heard = signs(engine, said, language)
         if question == HURT and learned.get("injured") is True:
             heard = replace(heard, answered=frozenset({"medical"}))
@@ -188,6 +194,7 @@ def _in_context(
         in_reply=bool(asks) or yes_or_no is not None or (bool(learned) and question is not None),
         trapped=facts.get("trapped") is True or facts.get("inside") is True,
         machine=_called_by_machine(record),
+        for_person=asks_for_human(said),
         words=_count_words(spoken.tokens),
     )
 
@@ -208,7 +215,7 @@ def _called_by_machine(record: CallRecord) -> bool:
 
 def _is_confirmed(heard: Signs, question: str | None, record: CallRecord) -> bool:
     """True when a release counts: nobody is known to be inside, or we asked, and it is yes."""
-    return question == EVERYBODY_OUT or not Triage.of(record).open
+    return question == EVERYBODY_OUT or not record.open_scenarios or record.urgency == "P5"
 
 
 def signs(engine: Engine, said: str, language: str) -> Signs:

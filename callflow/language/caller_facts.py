@@ -110,7 +110,8 @@ def _values(heard: Tokens, states: Sequence[Match], asked: str | None) -> dict[s
     announced = any(m.section == "callback" for m in states)
     number = phone_number(heard, announced or asked in _WHERE_TO_CALL)
     values: dict[str, Any] = {
-        "people": people(heard, asked in _COUNTING),
+        # "Two people" may be those who are hurt, where that was asked.
+        "people": people(heard, asked in _COUNTING, clause=asked not in _HURTING),
         "floor": floor(heard, asked in _FLOOR),
         "callback_number": number,
         "lift_id": None if number else lift_id(heard, asked == "ask_lift_id"),

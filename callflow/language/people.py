@@ -11,20 +11,21 @@ from typing import Final
 
 from callflow.language.lexicon import Match, load_lexicon
 from callflow.language.numbers import Number, corrected, number_at
-from callflow.language.text import Tokens, is_han, listed, small_words
+from callflow.language.text import MARKS, Tokens, is_han, listed, small_words
 
 _MOST: Final = 60
 
 
-def people(heard: Tokens, asked: bool) -> int | None:
+def people(heard: Tokens, asked: bool, *, clause: bool = False) -> int | None:
     """Return the number of people in the lift; None where it is not said.
 
-    `asked`: the caller answers how many there are, so a number alone is one.
+    `asked`: the caller answers how many there are, so a number alone is one. `clause`: "two people"
+    is one where it stands by itself.
     """
     heard = corrected(heard)
     matches = load_lexicon("people").find(heard)
     found = [
-        *_totals(heard, matches, asked),
+        *_totals(heard, matches, asked, clause),
         *_groups(heard, matches),
         *_stated_counts(matches, asked),
     ]
@@ -39,7 +40,7 @@ def people(heard: Tokens, asked: bool) -> int | None:
 _Count = tuple[int, int, int]
 
 
-def _totals(heard: Tokens, matches: Sequence[Match], asked: bool) -> list[_Count]:
+def _totals(heard: Tokens, matches: Sequence[Match], asked: bool, clause: bool) -> list[_Count]:
     """Numbers between words that make them a count: "we are" 3, 3 "of us", 三"个人"."""
     tokens = heard.tokens
     leads = ("before", "before_more", "including")
@@ -70,13 +71,23 @@ def _totals(heard: Tokens, matches: Sequence[Match], asked: bool) -> list[_Count
             found.append((3, place, number.value))
         elif "more" in after:
             found.append((2, place, number.value + 1))
-        elif "person" in after and (asked or lead or _is_in_car(heard, matches, after["person"])):
+        elif "person" in after and (
+            asked
+            or lead
+            or _is_in_car(heard, matches, after["person"])
+            or (clause and _is_clause(tokens, place, after["person"]))
+        ):
             sure = lead is not None or _is_in_car(heard, matches, after["person"])
             more, counted = _more(tokens, matches, after["person"])
             found.append((3 if sure else 0, place, number.value + more))
         elif lead and lead.section == "before" and _ends_count(tokens, number.end):
             found.append((3, place, number.value))
     return found
+
+
+def _is_clause(tokens: tuple[str, ...], start: int, end: int) -> bool:
+    """True where nothing else stands between two pauses: "two people, how long"."""
+    return not set(tokens[max(start - 1, 0) : start] + tokens[end : end + 1]) - MARKS
 
 
 def _more(tokens: tuple[str, ...], matches: Sequence[Match], place: int) -> tuple[int, int]:

@@ -45,6 +45,8 @@ def floor(heard: Tokens, asked: bool) -> str | None:
             found, second = f"{number.value}-{other.value}", other.end
             continue
         second = number.end
+        if lead == "between" and heard.tokens[place] in ("two", "dos", "两"):
+            continue  # "Between two floors" counts them.
         if lead == "below":
             found = f"B{number.value or 1}"
         elif (

@@ -53,7 +53,9 @@ _COVERS: Final = {
 """What is asked besides in other words: the narrower question answers the wider one, too."""
 
 
-_WHAT: Final = frozenset(("sorry", "what", "pardon", "excuse", "me", "que", "perdon", "como"))
+_WHAT: Final = frozenset(
+    ("sorry", "what", "pardon", "excuse", "me", "que", "perdon", "como", "dice", "dices")
+)
 """Of these alone a short utterance asks to hear it again."""
 _WHAT_HAN: Final = frozenset(("什么", "啥", "什么啊", "你说什么"))
 
@@ -67,7 +69,7 @@ def _says_only_what(tokens: tuple[str, ...]) -> bool:
 
 def questions(said: str) -> tuple[str, ...]:
     """Return the names of what is asked, in the order of speech, each once and MOST at the most."""
-    heard = tokenize(said)
+    heard = tokenize(said.replace("嘛", "吗"))  # They sound alike, and recognisers mix them up.
     found = [
         match.section
         for match in load_lexicon("questions").find(heard)

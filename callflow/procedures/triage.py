@@ -111,7 +111,7 @@ class Signs:
     `released`: an explicit all-clear; `silent`: nothing was said; `in_reply`: the words answer what
     was asked, or ask something themselves, and open nothing that they do not name; `trapped`: the
     caller is known to be in a lift that they cannot leave; `machine`: the line has proved that a
-    machine calls; `words`: how many there were."""
+    machine calls; `for_person`: the caller asks for a person; `words`: how many there were."""
 
     scored: Scored
     dangers: frozenset[str] = frozenset()
@@ -121,6 +121,7 @@ class Signs:
     in_reply: bool = False
     trapped: bool = False
     machine: bool = False
+    for_person: bool = False
     words: int = 0
 
 
@@ -142,7 +143,9 @@ def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Tr
     if signs.released:
         # Who is out may bleed all the same.
         grave = [name for name in dict.fromkeys([*fresh, *known]) if urgencies.get(name) == "P1"]
-        return _ranked([_over(signs, urgencies), *grave], Triage(), urgencies)
+        light = [name for name in before.open if urgencies.get(name) == "P5"]
+        over = light if before.open and len(light) == len(before.open) else []
+        return _ranked([*(over or [_over(signs, urgencies)]), *grave], Triage(), urgencies)
     # What is worked on and spoken of once more stays before what is as grave.
     first = [name for name in fresh if name == before.scenario]
     return _ranked(list(dict.fromkeys([*first, *fresh, *known])), before, urgencies)
@@ -171,6 +174,8 @@ def _possible(signs: Signs, urgencies: Mapping[str, Urgency]) -> Scored:
             likely[other] = likely.get(other, 0.0) + share
         elif signs.trapped and ((name in OUTSIDE and share < CLEAR) or urgencies.get(name) == "P5"):
             ruled_out += share if urgencies.get(name) == "P1" else 0.0
+        elif signs.for_person and name != DEFAULT_SCENARIO and not signs.dangers:
+            ruled_out += share  # Who refuses a machine is neither threatened nor playing.
         else:
             likely[name] = likely.get(name, 0.0) + share
     ranked = tuple(sorted(likely.items(), key=lambda each: -each[1]))
@@ -184,9 +189,14 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
     begun = any(urgencies.get(name, "P3") < "P4" for name in before.open if name != SILENT_SCENARIO)
     found = [name for name, p in likely if name in before.open and p >= LIKELY]
     if not begun:
-        found += [name for name, p in likely if p >= _bar_at_first(signs, name)]
+        answers = signs.in_reply and bool(before.open) and not signs.trapped
+        found += [
+            name for name, p in likely if p >= (MOVED if answers else _bar_at_first(signs, name))
+        ]
     elif not signs.in_reply:
         found += [name for name, p in likely if p >= MOVED]
+    if signs.for_person and signs.trapped and not begun:
+        found.append(DEFAULT_SCENARIO)
     found += [SCENARIO_OF[danger] for danger in sorted(signs.answered)]
     shares = dict(likely)
     hinted = [SCENARIO_OF[danger] for danger in sorted(signs.dangers)]

@@ -29,7 +29,7 @@ def acknowledge(learned: Iterable[str], facts: Mapping[str, Any], language: str)
 
 def _part(words: Mapping[str, str], name: str, value: Any) -> str:
     match name:
-        case "people":
+        case "people" if value:
             return words["one_person" if value == 1 else "people"].format(value=value)
         case "injured":
             return words["hurt" if value else "unhurt"]

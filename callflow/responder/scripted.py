@@ -210,14 +210,19 @@ class _Script:
         return [said] if said else []
 
     def answers(self) -> list[str]:
-        """Return the approved answer to each question that the caller has asked."""
+        """Return the approved answer to each question that the caller has asked.
+
+        What is only near to the words forbids an answer where there is another, and only then.
+        """
         found: dict[str, str] = {}
-        for line in self.words.answers:
-            if line.answers is not None and line.answers not in found:
-                text = line.text if line.answers == "say_again" else self._sayable(line)
-                if text:
-                    found[line.answers] = text
-        return list(found.values())
+        own = _forbidden(self.record, aside=False)
+        for forbidden in (self.forbidden, own):
+            for line in self.words.answers:
+                if line.answers is not None and line.answers not in found:
+                    again = line.answers == "say_again"
+                    if text := line.text if again else self._sayable(line, forbidden):
+                        found[line.answers] = text
+        return [found[name] for name in self.words.questions if name in found]
 
     def question(self) -> tuple[str, int]:
         """Return the next question and the step after it; "" when all have been asked.
@@ -269,9 +274,9 @@ class _Script:
         turn = self._last_said(text)
         return turn is None or self.turn - turn > SOME_TURNS
 
-    def _sayable(self, line: Sentence) -> str:
+    def _sayable(self, line: Sentence, forbidden: set[str] | None = None) -> str:
         """Return the sentence with its gaps filled, or "" when it may not be said now."""
-        if not _is_allowed(line, self.forbidden, self.facts):
+        if not _is_allowed(line, self.forbidden if forbidden is None else forbidden, self.facts):
             return ""
         text, missing = fill(line, self.facts)
         return text if missing is None else ""
@@ -313,11 +318,12 @@ def _is_allowed(line: Sentence, forbidden: set[str], facts: Mapping[str, Any]) -
     return line.id not in forbidden and not (line.until and facts.get(line.until))
 
 
-def _forbidden(record: CallRecord) -> set[str]:
-    """The ids of what a rule of any procedure of the call forbids."""
+def _forbidden(record: CallRecord, *, aside: bool = True) -> set[str]:
+    """The ids of what a rule of any procedure of the call forbids; `aside`: or of one near it."""
     return {
         name
         for chunk in record.retrieved_sop_chunks
+        if aside or not chunk.aside
         for rule in chunk.sentences
         for name in rule.forbids
     }

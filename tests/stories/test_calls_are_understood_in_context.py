@@ -159,3 +159,38 @@ def test_danger_is_heard_in_languages_that_are_not_spoken_here() -> None:
         "nie oddycha",
     )
     assert not [words for words in spoken for _, call in talk([words]) if call.urgency != "P1"]
+
+
+def test_who_asks_for_a_person_is_neither_threatened_nor_playing() -> None:
+    for words in ("get me a real person please", "quiero que me atienda una persona", "我要人工"):
+        ((_, call),) = talk([words])
+        assert call.urgency in (None, "P3"), words
+        assert call.scenario_type in (None, "entrapment_standard"), words
+    *_, (_, call) = talk(["put a person on", "i'm stuck and i don't want a machine"])
+    assert (call.scenario_type, call.urgency) == ("entrapment_standard", "P3")
+
+
+def test_who_is_to_be_told_is_not_in_the_lift() -> None:
+    *_, (reply, call) = talk([STUCK, "just me", "can you tell my husband i will be late"])
+    assert call.facts["people"] == 1
+    assert "2 people" not in reply
+
+
+def test_people_are_counted_where_nothing_else_is_said_of_them() -> None:
+    for words in ("two people. how long will it take", "no smoke, two people"):
+        *_, (_, call) = talk([STUCK, "not that i can see", words])
+        assert call.facts.get("people") == 2, words
+    *_, (_, call) = talk(["estamos encerrados", "estoy encerrada y sola"], "es")
+    assert call.facts["people"] == 1
+
+
+def test_a_test_stays_one_when_its_engineer_says_that_nobody_is_inside() -> None:
+    said = ["soy el técnico, hago una prueba del teléfono", "no, no hay nadie dentro", "adiós"]
+    *_, (_, call) = talk(said, "es")
+    assert (call.scenario_type, call.urgency) == ("test_call_engineer", "P5")
+
+
+def test_between_two_floors_is_no_floor() -> None:
+    for words in ("stuck between two floors", "estamos entre dos plantas", "卡在两层楼中间"):
+        ((_, call),) = talk([words])
+        assert "floor" not in call.facts, words

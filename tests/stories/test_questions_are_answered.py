@@ -54,3 +54,34 @@ def test_in_chinese_and_spanish_too() -> None:
     assert "到达时间还没有确认" in reply
     (_, _), (reply, _) = talk(["estamos encerrados en el ascensor", "se puede caer"], "es")
     assert "más seguro se espera" in reply
+
+
+def test_an_answer_that_only_a_neighbour_forbids_is_given_where_there_is_no_other() -> None:
+    said = ["me ahogo aquí dentro", "estoy sola", "me tiemblan las manos", "gracias cuánto falta"]
+    *_, (reply, _) = talk(said, "es")
+    assert "Todavía no tengo una hora" in reply or "hora de llegada" in reply
+
+
+def test_a_question_with_words_misheard_is_answered_all_the_same() -> None:
+    asked = (
+        ("can't we sit down", "Yes, please sit down"),
+        ("has some body been sent", "I have no confirmation yet"),
+        ("are you sending a fire brigade", "no word from the fire service"),
+    )
+    for words, answer in asked:
+        (_, _), (reply, _) = talk(["we are stuck in the lift", words])
+        assert answer in reply, words
+    (_, _), (reply, _) = talk(["我们被困在电梯里", "叫消防了嘛"], "zh")
+    assert "消防" in reply
+
+
+def test_help_for_a_body_is_answered_in_three_languages() -> None:
+    asked = (
+        ("en", "my father collapsed he's not breathing", "how do i do the heart massage"),
+        ("es", "mi tío se ha desmayado y no respira", "cómo le hago el masaje"),
+        ("zh", "我妈晕倒了没有呼吸", "心肺复苏怎么做"),
+    )
+    middle = ("middle of the chest", "centro del pecho", "胸口正中")
+    for (language, first, question), answer in zip(asked, middle, strict=True):
+        (_, _), (reply, _) = talk([first, question], language)
+        assert answer in reply, language

@@ -13,7 +13,7 @@ from importlib.resources import files
 from random import Random
 from typing import Final
 
-BANDS: Final = (0.0, 0.05, 0.1, 0.15, 0.25)
+BANDS: Final = (0.0, 0.05, 0.1, 0.15, 0.2)
 """The share of words that is misheard in each run of a call, in turn: the first is clean."""
 
 
