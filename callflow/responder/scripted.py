@@ -28,7 +28,7 @@ AHEAD: Final = 3
 SOME_TURNS: Final = 5
 """For so many turns a sentence that was said is not said again unasked."""
 
-CLOSINGS: Final = ("staying", "eta_unknown", "check_in", "still_here", "listening")
+CLOSINGS: Final = ("staying", "eta_unknown", "check_in", "not_hanging_up", "listening")
 """What is said in turn when there is nothing more to ask or to tell."""
 
 _GAP = re.compile(r"\{([a-z][a-z0-9_]*)\}")

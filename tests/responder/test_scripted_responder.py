@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from callflow.call.record import CallRecord, Draft, Sentence, SopChunk, ThreadEntry
 from callflow.call.state import CallState
+from callflow.lab.chaos.audio_checks import HOLDING_PHRASES
 from callflow.procedures.library import SopLibrary
 from callflow.responder import Piece, Responder
 from callflow.responder.phrases import generic
@@ -341,3 +342,10 @@ def test_a_procedure_of_any_words_is_answered(words: dict[str, str]) -> None:
     call = walked("fire_smoke").model_copy(update={"retrieved_sop_chunks": (chunk,)})
     assert reply(call)[-1].last
     assert text_of(call)
+
+
+def test_no_closing_sounds_like_a_phrase_that_is_said_while_a_reply_does_not_come() -> None:
+    for language in ("en", "zh", "es"):
+        phrases = generic(language)
+        holding = {phrases[name] for name in HOLDING_PHRASES}
+        assert not holding & {phrases[name] for name in CLOSINGS}
