@@ -16,7 +16,7 @@ from callflow.language.danger import all_clear, dangers, denies_danger, mentione
 from callflow.language.lexicon import Match, load_lexicon
 from callflow.language.negation import denied_places, stated
 from callflow.language.numbers import phone_number
-from callflow.language.people import people
+from callflow.language.people import ages, people
 from callflow.language.places import floor, lift_id, name
 from callflow.language.text import MARKS, Tokens, listed, tokenize
 
@@ -95,7 +95,7 @@ def learn(text: str, language: str, asked: str | None) -> dict[str, Any]:
         hurt_only = learned.get("injured") is True and len(heard.tokens) <= _SHORT
         denied_at = denied_places(heard, [m for m in states if m.section not in _WORDED])
         learned |= _flags(states, denied_at)
-        learned |= _health(states, denied_at, asked)
+        learned |= _health(heard, states, denied_at, asked)
         learned |= _values(heard, states, asked)
         if hurt_only:
             learned.pop("people", None)  # "yes two of us" counts who is hurt
@@ -182,7 +182,9 @@ def _flags(states: Sequence[Match], denied: set[int]) -> dict[str, bool]:
     return found
 
 
-def _health(states: Sequence[Match], denied: set[int], asked: str | None) -> dict[str, Any]:
+def _health(
+    heard: Tokens, states: Sequence[Match], denied: set[int], asked: str | None
+) -> dict[str, Any]:
     learned: dict[str, Any] = {}
     hurts = [m for m in states if m.section.startswith("hurt:")]
     kinds = {m.section.removeprefix("hurt:") for m in hurts if m.start not in denied}
@@ -192,10 +194,19 @@ def _health(states: Sequence[Match], denied: set[int], asked: str | None) -> dic
     elif hurts or any(m.section == "hurt_no" for m in states):
         learned["injured"] = False
     weak = {m.section for m in states if m.section in VULNERABLE and m.start not in denied}
+    weak |= {age_group for age in ages(heard) if (age_group := _age_group(age))}
     if weak or (asked == "ask_vulnerable" and any(m.section in VULNERABLE for m in states)):
         learned["vulnerable"] = sorted(weak)  # none: they denied whom they named
     return learned
 
+
+def _age_group(age: int) -> str | None:
+    if age < _GROWN_UP:
+        return "child"
+    return "elderly" if age >= _OLD else None
+
+
+_GROWN_UP, _OLD = 16, 65
 
 # Nobody and nothing answer where people or things were asked about; not "are you inside?".
 _OF_THINGS: Final = frozenset(("injured", "danger", "vulnerable", "people", "lights"))

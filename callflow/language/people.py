@@ -1,4 +1,4 @@
-"""Counts the people in the lift by what the caller says; never a guess.
+"""Counts the people in the lift by what the caller says, and hears how old they are; no guess.
 
 The speaker counts only where the words hold them: "me and my two kids" are three, "there are two
 people stuck in there" are two.
@@ -35,6 +35,52 @@ def people(heard: Tokens, asked: bool, *, clause: bool = False) -> int | None:
     best = max(found, key=lambda item: (item[0], item[1]), default=None)
     return best[2] if best is not None and 0 <= best[2] <= _MOST else None
 
+
+def ages(heard: Tokens) -> list[int]:
+    """Return the ages in whole years that are said of people: "eighty six year old", 六岁.
+
+    A time that has passed ("hace dos años") and the age of a thing ("a ten year old lift") are
+    none.
+    """
+    tokens = heard.tokens
+    found: list[int] = []
+    for place, word in enumerate(tokens):
+        number = _number_before(tokens, place) if word in _YEARS else None
+        if number is None:
+            continue
+        start, value = number
+        rest = tokens[place + 1 : place + 3]
+        if word in _EN_YEARS and not (
+            rest[:1] in (("old",), ("olds",)) or tokens[max(0, start - 1) : start] in (("am",),)
+        ):
+            continue
+        passed = _PASSED.intersection(tokens[max(0, start - 5) : start])
+        if not passed and not (len(rest) == 2 and rest[1] in _AGED_THINGS):
+            found.append(value)
+    return found
+
+
+_EN_YEARS: Final = frozenset(("year", "years"))
+_YEARS: Final = _EN_YEARS | {"anos", "anitos", "岁"}
+_PASSED: Final = frozenset(listed("hace hacia desde llevo llevamos lleva durante ultimos for"))
+_AGED_THINGS: Final = frozenset(listed("lift elevator building house block machine phone place"))
+_LONGEST_AGE: Final = 3
+
+
+def _number_before(tokens: tuple[str, ...], end: int) -> tuple[int, int] | None:
+    """Where the number begins that ends at `end`, and its value; hundreds before it count."""
+    for start in range(max(0, end - _LONGEST_AGE), end):
+        number = number_at(tokens, start)
+        if number is None or number.end != end:
+            continue
+        before = tokens[max(0, start - 2) : start]
+        over = bool(_HUNDRED.intersection(before)) and before[-1] in _AFTER_HUNDRED
+        return start, number.value + (100 if over else 0)
+    return (end - 1, 100) if end and tokens[end - 1] in _HUNDRED else None
+
+
+_HUNDRED: Final = frozenset(listed("hundred cien ciento 百"))
+_AFTER_HUNDRED: Final = _HUNDRED | {"and", "零"}
 
 # Rank, place, value.
 _Count = tuple[int, int, int]
