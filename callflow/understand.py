@@ -14,14 +14,20 @@ from callflow.call.facts import merged
 from callflow.call.language_tag import primary_language
 from callflow.call.record import CallRecord, Sentence, SopChunk, TurnAnalysis
 from callflow.call.urgency import Urgency
+from callflow.call.utterance import LOW_CONFIDENCE, SURE_CONFIDENCE
 from callflow.language.caller_facts import learn, plain_answer
 from callflow.language.danger import all_clear, dangers, foreign_dangers
 from callflow.language.detect import asked_for, detect
+from callflow.language.echo import without_echo
+from callflow.language.numbers import begun_number, is_whole_number
 from callflow.language.questions import questions
 from callflow.language.requests import asks_for_human
+from callflow.language.silence import made_of_silence
 from callflow.language.text import MARKS, is_han, tokenize
+from callflow.procedures.document import SILENT_SCENARIO
 from callflow.procedures.triage import (
     EVERYBODY_OUT,
+    LIKELY,
     RELEASED,
     Signs,
     Triage,
@@ -30,6 +36,7 @@ from callflow.procedures.triage import (
     speaks_of_people_inside,
     triage,
 )
+from callflow.responder.phrases import generic
 from callflow.retrieval.engine import Engine, Hit
 
 NEAR: Final = 3
@@ -38,6 +45,24 @@ NEAR: Final = 3
 
 HURT: Final = "ask_injury"
 """Who says yes to this has told a danger, in however few words."""
+
+BELIEVED: Final = 0.6
+"""Below it the likeliest procedure is a guess, where the words tell nothing else."""
+
+MOST_ASKED_BACK: Final = 2
+"""So many times in a row a caller is asked to say it again."""
+
+LEAST_DIGITS, MOST_DIGITS, _LONG = 7, 15, 10
+"""Of a telephone number; of _LONG digits it is one by itself."""
+
+_ASKING_BACK: Final = ("say_again", "say_slower", "go_on")
+_ASKING_NUMBER: Final = frozenset(("ask_callback", "ask_reporter"))
+_CALMING: Final[tuple[tuple[str, Any], ...]] = (
+    ("injured", False),
+    ("danger", []),
+    ("trapped", False),
+)
+_AGAIN: Final = {"injured": "hurt_again", "danger": "danger_again"}
 
 DEVICE_DIGITS: Final = 4
 """A lift's device names itself by so many digits or more; people press one."""
@@ -107,30 +132,37 @@ class Understanding:
         """
         engine = self.engine()
         turn = record.answered + 1
-        said = record.said(turn, "caller") or ""
+        question = asked(record)
+        heard = _hear(record, turn)
+        said = heard.said
         language = asked_for(said) or detect(said, primary_language(record.language))
         if primary_language(record.language) == language:
             language = record.language
-        question = asked(record)
         asks = questions(said)
         learned = learn(said, primary_language(language), question)
         if not _OF_OTHERS.isdisjoint(asks):
             learned.pop("people", None)  # Who is to be told something is not in the lift.
-        heard = signs(engine, said, language)
-        if question == HURT and learned.get("injured") is True:
-            heard = replace(heard, answered=frozenset({"medical"}))
-        heard = _in_context(signs(engine, said, language), said, question, asks, learned, record)
-        confirm = None
-        if heard.released and not _is_confirmed(heard, question, record):
-            heard = replace(heard, released=False, in_reply=True)
+        number = _continue_number(record, said, question, learned)
+        taken_back = _take_back(learned) if heard.unsure else ()
+        found_signs = _in_context(
+            signs(engine, said, language), said, question, asks, learned, record
+        )
+        doubt = _judge_doubt(record, heard, found_signs, bool(asks or learned or number))
+        if doubt.doubtful and record.scenario_type in (None, SILENT_SCENARIO):
+            found_signs = _without(
+                found_signs, *(name for name, each in engine.urgencies.items() if each == "P5")
+            )
+        confirm = _ask_once_more(record, question, taken_back, language)
+        if found_signs.released and (
+            heard.unsure or not _is_confirmed(found_signs, question, record)
+        ):
+            found_signs = replace(found_signs, released=False, in_reply=True)
             confirm = self._release_question(engine, language)
             learned = {name: value for name, value in learned.items() if name not in _OF_RELEASE}
         if language != record.language:
-            heard = _without(heard, FOREIGN)
-        found = triage(heard, Triage.of(record), engine.urgencies)
-        chunks = _chunks(engine, said, language, found, record)
+            found_signs = _without(found_signs, FOREIGN)
+        found = triage(found_signs, Triage.of(record), engine.urgencies)
         facts = merged(record.facts, learned)
-        speaks = grounds(found, facts.get("danger", ()), engine.urgencies)
         words = TurnAnalysis(
             turn=turn,
             questions=asks,
@@ -140,8 +172,20 @@ class Understanding:
             ),
             asked_again=_asks_again(asks, record),
             confirm=confirm,
+            doubtful=doubt.doubtful,
+            unclear=doubt.unclear,
+            asks_back="go_on" if number and "callback_number" not in learned else doubt.asks_back,
+            number_begun=number,
         )
-        return Analysis(turn, language, found, speaks, facts, chunks, words)
+        return Analysis(
+            turn,
+            language,
+            found,
+            grounds(found, facts.get("danger", ()), engine.urgencies),
+            facts,
+            _chunks(engine, said, language, found, record),
+            words,
+        )
 
     def _release_question(self, engine: Engine, language: str) -> Sentence | None:
         asked_of = [each for each in engine.chunks(RELEASED, language) if each.section == "ask"]
@@ -161,6 +205,122 @@ class Understanding:
         replies = [e for e in record.conversation_thread if e.role == "agent"]
         last = replies[-1].text if replies else ""
         return (Sentence(id="said_before", text=last, answers="say_again"),) if last else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """The words of a turn that are the caller's own: `said`, "" for none.
+
+    `nobody`: there were words, and all of them were an echo of ours or made of silence. `silent`:
+    nothing came at all, no key either. `confidence`: the recogniser's, None where it gave none.
+    """
+
+    said: str
+    nobody: bool
+    silent: bool
+    confidence: float | None
+
+    @property
+    def unsure(self) -> bool:
+        """True when the recogniser doubts what it has heard."""
+        return self.confidence is not None and self.confidence < SURE_CONFIDENCE
+
+
+def _hear(record: CallRecord, turn: int) -> _Heard:
+    entry = record.entry(turn, "caller")
+    if entry is None:
+        return _Heard("", False, True, None)
+    ours = [e.reached for e in record.conversation_thread if e.role == "agent" and e.turn < turn]
+    said = without_echo(entry.text, ours[-1]) if ours else entry.text
+    if said != entry.text and plain_answer(tokenize(said), "trapped", set()):
+        said = entry.text  # "Yes, there is smoke or fire."
+    heard = _Heard(said, False, not entry.text and entry.digits is None, entry.confidence)
+    fresh = record.scenario_type in (None, SILENT_SCENARIO)
+    nobody = bool(entry.text) and (
+        not said or (made_of_silence(said, heard.unsure or fresh) and not dangers(said, ""))
+    )
+    return replace(heard, said="", nobody=True) if nobody else heard
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """What of `TurnAnalysis` tells how far the words of a turn are believed."""
+
+    doubtful: bool
+    unclear: int
+    asks_back: str | None
+
+
+def _judge_doubt(record: CallRecord, heard: _Heard, found: Signs, told: bool) -> _Doubt:
+    """How far the words are believed. `told`: they held a fact, a question or a number."""
+    best = found.scored.likely[0][1] if found.scored.likely else 0.0
+    placed = (
+        told
+        or found.in_reply
+        or found.released
+        or bool(found.dangers | found.answered)
+        or found.for_person
+        or bool(heard.said and asked_for(heard.said))
+    )
+    fresh = record.scenario_type in (None, SILENT_SCENARIO)
+    misheard = heard.unsure and not placed and best < BELIEVED
+    guess = heard.confidence is not None and heard.confidence < LOW_CONFIDENCE
+    nothing = heard.confidence is None and fresh and not placed and best < LIKELY
+    before = record.analysis
+    unclear = 0
+    if heard.nobody or heard.silent or misheard or guess or nothing:
+        unclear = 1 + (before.unclear if before is not None else 0)
+    asks_back = None
+    if unclear <= MOST_ASKED_BACK and (misheard or (heard.nobody and not fresh)):
+        asks_back = _ASKING_BACK[unclear - 1]
+    return _Doubt(heard.unsure or (not placed and best < BELIEVED), unclear, asks_back)
+
+
+def _take_back(learned: dict[str, Any]) -> tuple[str, ...]:
+    """Take what calms down out of what was learned, and name it: a "no" to danger or to hurt."""
+    calming = tuple(name for name in learned if (name, learned[name]) in _CALMING)
+    for name in calming:
+        del learned[name]
+    return calming
+
+
+def _ask_once_more(
+    record: CallRecord, question: str | None, taken_back: Sequence[str], language: str
+) -> Sentence | None:
+    """The question in other words whose answer was not believed; None where it was put twice."""
+    before = record.analysis.confirm if record.analysis is not None else None
+    name = next((_AGAIN[fact] for fact in taken_back if fact in _AGAIN), None)
+    if name is None or question is None or (before is not None and before.id == question):
+        return None
+    return Sentence(id=question, text=generic(language)[name])
+
+
+def _continue_number(
+    record: CallRecord, said: str, question: str | None, learned: dict[str, Any]
+) -> str:
+    """The digits so far of a telephone number that is not whole yet; what is whole is learned.
+
+    People say it in parts, and none of them is a count of people or a floor.
+    """
+    before = record.analysis.number_begun if record.analysis is not None else ""
+    if question not in _ASKING_NUMBER and not before:
+        return ""
+    digits = begun_number(tokenize(said))
+    whole = learned.get("callback_number")
+    if whole is None or (before and len(whole) < _LONG):
+        whole = before + digits
+    if not whole or len(whole) > MOST_DIGITS:
+        return ""
+    if not digits and len(whole) < LEAST_DIGITS:
+        return ""
+    if digits:
+        for name in ("people", "floor", "lift_id"):
+            learned.pop(name, None)
+        if not is_whole_number(whole, in_parts=bool(before)):
+            learned.pop("callback_number", None)
+            return str(whole)
+    learned["callback_number"] = whole
+    return ""
 
 
 def _asks_again(asks: Sequence[str], record: CallRecord) -> bool:
@@ -228,8 +388,8 @@ def signs(engine: Engine, said: str, language: str) -> Signs:
     )
 
 
-def _without(heard: Signs, scenario: str) -> Signs:
-    likely = tuple(each for each in heard.scored.likely if each[0] != scenario)
+def _without(heard: Signs, *scenarios: str) -> Signs:
+    likely = tuple(each for each in heard.scored.likely if each[0] not in scenarios)
     return replace(heard, scored=replace(heard.scored, likely=likely))
 
 
@@ -266,6 +426,10 @@ def _procedure(
 def asked(record: CallRecord) -> str | None:
     """The question that the last reply ended with: its id, None when it was none of a procedure."""
     replies = [e for e in record.conversation_thread if e.role == "agent" and e.turn > 0]
+    phrases = generic(record.language)
+    # Who is asked to say it again answers what was asked before.
+    while replies and replies[-1].reached.endswith(tuple(phrases[name] for name in _ASKING_BACK)):
+        replies.pop()
     if not replies:
         return "ask_inside"  # The greeting asks it.
     said = replies[-1].reached

@@ -104,7 +104,11 @@ class TurnAnalysis(Frozen):
     `questions` are what the caller asked, by name; `answers`, the approved sentences for them, of
     the gravest procedure first: the first that may be said answers. `learned` names the facts that
     these words told anew; `asked_again` says that the turn before asked the same.
-    `confirm` is the question whose answer must be yes before what was heard counts.
+    `confirm` is the question whose answer must be yes before what was heard counts, or that is put
+    once more since its answer was not to be believed. `doubtful`: the words lower no urgency and
+    deny no danger. `unclear` counts the last turns in a row, this one among them, that nothing was
+    made of; `asks_back` is the phrase that is said in place of a reply then. `number_begun` are the
+    digits of a telephone number that goes on in the next turn.
     """
 
     turn: int
@@ -113,6 +117,10 @@ class TurnAnalysis(Frozen):
     learned: tuple[str, ...] = ()
     asked_again: bool = False
     confirm: Sentence | None = None
+    doubtful: bool = False
+    unclear: int = 0
+    asks_back: str | None = None
+    number_begun: str = ""
 
 
 class Draft(Frozen):

@@ -192,6 +192,31 @@ def phone_number(heard: Tokens, expected: bool) -> str | None:
     return best
 
 
+def begun_number(heard: Tokens) -> str:
+    """Return the digits of a telephone number that may go on; "" where more is said than digits."""
+    digits, others, place = "", 0, 0
+    while place < len(heard.tokens):
+        found, used = digits_at(heard.tokens, place)
+        digits += found
+        others += not used and heard.tokens[place] not in _LINKS
+        place += used or 1
+    return digits if len(digits) > 1 and others <= _MOST_BESIDE else ""
+
+
+def is_whole_number(digits: str, in_parts: bool) -> bool:
+    """True when nothing seems to be missing from a telephone number.
+
+    Behind a trunk 0 or a country code there are ten digits at least. `in_parts`: it was said over
+    several turns, and local numbers, which are shorter, are said in one breath.
+    """
+    if in_parts or digits[:1] in ("0", "+"):
+        return len(digits) >= _LEAST_UNASKED
+    return len(digits) >= _LEAST
+
+
+_MOST_BESIDE: Final = 5
+
+
 def _runs(tokens: tuple[str, ...]) -> list[str]:
     """Runs of digits, corrections applied: what follows "no sorry" replaces as much as it says."""
     runs: list[str] = []

@@ -37,6 +37,7 @@ from callflow.responder.scripted import (
     ScriptedReply,
     answers,
     approved,
+    asks_back,
     next_questions,
     plan_reply,
     silent,
@@ -130,7 +131,7 @@ class ModelResponder:
         Ends within `reply_s` and a moment, whatever the models do. Raises StoreError where the
         breakers cannot be reached.
         """
-        if silent(record):
+        if silent(record) or asks_back(record):
             yield from self._script.respond(record, stop)
             return
         deadline = time.monotonic() + self._reply_s

@@ -115,6 +115,13 @@ def silent(record: CallRecord) -> bool:
     return bool(own) and all(chunk.silent for chunk in own)
 
 
+def asks_back(record: CallRecord) -> bool:
+    """Return whether nothing was made of the words that are owed a reply, and the caller is asked
+    to say them again, in words that are fixed."""
+    words = record.analysis
+    return words is not None and words.turn > record.answered and words.asks_back is not None
+
+
 class ScriptedResponder:
     """Implements `Responder` from the chunks in the record alone; never fails, never waits."""
 
@@ -152,6 +159,9 @@ def plan_reply(record: CallRecord) -> ScriptedReply:
     if silent(record):
         return ScriptedReply((), (), record.sop_step, needs_human)
     script = _Script(record)
+    if script.words.asks_back is not None:
+        asks_back = script.generic[script.words.asks_back]
+        return ScriptedReply(script.greeting(), (asks_back,), record.sop_step, needs_human)
     question, step = script.question()
     if script.words.confirm is not None:
         question, step = script.words.confirm.text, record.sop_step

@@ -255,7 +255,7 @@ class CallStore:
     ) -> AnalysisSaved:
         """Keep what `record` has understood of the owed turn: language, scenarios, urgency, facts,
         and the procedures for them, so that no takeover reads the words again. Where these always
-        fetch a person, one is rung from now on."""
+        fetch a person, or nothing was made of several turns in a row, one is rung from now on."""
         fields = {
             "understood": as_json(record.understood),
             "language": as_json(record.language),
@@ -274,6 +274,9 @@ class CallStore:
             ).decode(),
         }
         wanted = record.fetches_human
+        unclear = 0 if record.analysis is None else record.analysis.unclear
+        if wanted is None and unclear >= NOT_UNDERSTOOD_TURNS:
+            wanted = NOT_UNDERSTOOD
         if wanted is not None:
             fields["needs_human"] = as_json(wanted)
         word, facts = self._scripts.run(

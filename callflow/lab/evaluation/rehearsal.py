@@ -148,11 +148,16 @@ def open_call(
 
 
 def take_turn(
-    record: CallRecord, utterance: str, understanding: Understanding, responder: Responder
+    record: CallRecord,
+    utterance: str,
+    understanding: Understanding,
+    responder: Responder,
+    confidence: float | None = None,
 ) -> Turn:
-    """Hear the utterance, understand it, find its procedure and word the reply."""
+    """Hear the utterance, understand it, find its procedure and word the reply. `confidence`: the
+    recogniser's own."""
     turn = record.heard + 1
-    said = ThreadEntry(role="caller", turn=turn, text=utterance, at=turn)
+    said = ThreadEntry(role="caller", turn=turn, text=utterance, at=turn, confidence=confidence)
     record = record.model_copy(
         update={"conversation_thread": (*record.conversation_thread, said), "heard": turn}
     )
