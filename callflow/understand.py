@@ -167,9 +167,7 @@ class Understanding:
             turn=turn,
             questions=asks,
             answers=self._answers(engine, asks, procedures(found), language, record),
-            learned=tuple(
-                sorted(name for name in learned if facts[name] != record.facts.get(name))
-            ),
+            learned=_news(learned, facts, record),
             asked_again=_asks_again(asks, record),
             confirm=confirm,
             doubtful=doubt.doubtful,
@@ -321,6 +319,13 @@ def _continue_number(
             return str(whole)
     learned["callback_number"] = whole
     return ""
+
+
+def _news(
+    learned: Mapping[str, Any], facts: Mapping[str, Any], record: CallRecord
+) -> tuple[str, ...]:
+    """The names of the facts that are others than before."""
+    return tuple(sorted(name for name in learned if facts[name] != record.facts.get(name)))
 
 
 def _asks_again(asks: Sequence[str], record: CallRecord) -> bool:
