@@ -133,6 +133,10 @@ def _answered(heard: Tokens, said: Sequence[Match], asked: str | None) -> dict[s
             else fact == "danger" and denies_danger(heard)
         )
         answer = False if well else None
+    if answer and fact == "injured" and any(m.section == "inside" and m.start <= 2 for m in said):
+        answer = (
+            None  # "Yes we are inside" tells of no injury; one that it names counts all the same.
+        )
     value = None if answer is None else (yes if answer else no)
     return {} if value is None else {fact: value}
 

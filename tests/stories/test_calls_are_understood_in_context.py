@@ -194,3 +194,13 @@ def test_between_two_floors_is_no_floor() -> None:
     for words in ("stuck between two floors", "estamos entre dos plantas", "卡在两层楼中间"):
         ((_, call),) = talk([words])
         assert "floor" not in call.facts, words
+
+
+def test_yes_we_are_inside_tells_of_no_injury() -> None:
+    for language, words in (("en", "yes we're inside, four of us"), ("es", "sí, estamos dentro")):
+        asked = {"en": "i am in the lift and it stopped", "es": "estoy en el ascensor, se paró"}
+        (reply, _), (_, call) = talk([asked[language], words], language)
+        assert "hurt" in reply or "herido" in reply
+        assert "injured" not in call.facts, words
+    *_, (_, call) = talk(["i am in the lift and it stopped", "yes i'm inside and i'm bleeding"])
+    assert call.urgency == "P1"
