@@ -26,6 +26,7 @@ from callflow.call.history import CallHistory, Claim, JournalEntry
 from callflow.call.record import CallRecord, ThreadEntry
 from callflow.call.state import CallState
 from callflow.call.urgency import MEANINGS
+from callflow.call.utterance import SURE_CONFIDENCE
 from callflow.i18n import Catalogue
 from callflow.responder.scripted import approved
 from callflow.sites.site import Site
@@ -295,6 +296,8 @@ class TranscriptEntry:
     now: bool = False
     waits: bool = False
     """A person wants it said, and it was not said yet."""
+    unsure: bool = False
+    """The recogniser doubts what it has heard."""
 
     @property
     def silence(self) -> bool:
@@ -427,6 +430,7 @@ def _transcript_entry(entry: ThreadEntry) -> TranscriptEntry:
         entry.digits,
         entry.lang,
         entry.by,
+        unsure=entry.confidence is not None and entry.confidence < SURE_CONFIDENCE,
     )
 
 

@@ -51,6 +51,13 @@ def test_words_lifts_and_addresses_are_escaped(exchange: Exchange) -> None:
         assert "1 High Street, Leeds" in text
 
 
+def test_beside_words_that_were_hard_to_hear_stands_so(exchange: Exchange) -> None:
+    page = browser(exchange, "vera")
+    assert "hard to hear" not in page.get(f"/board/calls/{SID}").text
+    exchange.parts.store.record_utterance(SID, 2, "mumble", confidence=0.5)
+    assert "hard to hear" in page.get(f"/board/calls/{SID}").text
+
+
 def test_a_page_has_no_script_and_no_style_of_its_own(exchange: Exchange) -> None:
     client = browser(exchange, "bo")
     for path in ("/board", f"/board/calls/{SID}", "/board/calls/CA404"):
