@@ -46,8 +46,26 @@ SHORT: Final = 4
 UNLIKELY_AT_FIRST: Final = frozenset(("eta_callback", "door_malfunction"))
 """Of what few words do not speak while nothing is known, since who calls is taken to be trapped."""
 
-OUTSIDE: Final = frozenset(("third_party_reporter", "maintenance_worker", "escalator_incident"))
+OUTSIDE: Final = frozenset(
+    ("third_party_reporter", "maintenance_worker", "escalator_incident", "refuge_point")
+)
 """What a call is not about whose caller is inside a lift and trapped, however much it sounds so."""
+
+SELDOM: Final = frozenset(
+    (
+        *("open_shaft", "unintended_movement", "self_harm", "labour", "gas_or_spray"),
+        *("bomb_threat", "refuge_point", "platform_lift", "animal", "blind_caller"),
+        *("overload", "long_wait"),
+    )
+)
+"""What a call is seldom about: it takes clear words, or a whole key phrase where life is at risk."""
+
+NARROWER: Final[Mapping[str, tuple[str, ...]]] = {
+    "fire_smoke": ("gas_or_spray", "bomb_threat"),
+    "medical": ("labour", "self_harm"),
+    "violence_threat": ("gas_or_spray", "bomb_threat"),
+}
+"""What says better than this procedure what a danger is, where the words speak for that alone."""
 
 BY_MACHINES: Final[Mapping[str, str]] = {
     "test_call_automatic": "test_call_engineer",
@@ -65,7 +83,8 @@ _WITH_PEOPLE_INSIDE: Final = frozenset(
     (
         *("entrapment_standard", "entrapment_partial_opening", "child_alone", "vulnerable_person"),
         *("power_failure", "panic_claustrophobia", "overspeed_freefall", "earthquake"),
-        *("forcing_doors", "limb_or_clothing_trapped"),
+        *("forcing_doors", "limb_or_clothing_trapped", "unintended_movement", "labour"),
+        *("long_wait", "blind_caller", "platform_lift"),
     )
 )
 
@@ -178,6 +197,8 @@ def _possible(signs: Signs, urgencies: Mapping[str, Urgency]) -> Scored:
             ruled_out += share  # Who refuses a machine is neither threatened nor playing.
         else:
             likely[name] = likely.get(name, 0.0) + share
+            if name in SELDOM and share < HINTED and urgencies.get(name) == "P1":
+                ruled_out += share
     ranked = tuple(sorted(likely.items(), key=lambda each: -each[1]))
     return replace(scored, likely=ranked, danger=max(0.0, scored.danger - ruled_out))
 
@@ -203,6 +224,10 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
     for name in hinted:
         grave = urgencies.get(name) == "P1"
         hint = signs.scored.danger if grave else shares.get(name, 0.0)
+        if any(better in found for better in NARROWER.get(name, ())) and (
+            shares.get(name, 0.0) < HINTED
+        ):
+            continue
         if hint >= HINTED or name in signs.scored.cued:
             found.append(name)
     found += _guessed(signs, likely, begun, urgencies)
@@ -210,9 +235,17 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
 
 
 def _bar_at_first(signs: Signs, name: str) -> float:
-    if not 0 < signs.words <= SHORT:
+    short = 0 < signs.words <= SHORT
+    if _is_unclear(signs, name, 0.0):
+        return SURE if short else CLEAR
+    if not short:
         return LIKELY
     return SURE if name in OUTSIDE | UNLIKELY_AT_FIRST else LIKELY
+
+
+def _is_unclear(signs: Signs, name: str, share: float) -> bool:
+    """True for what a call is seldom about, unless the words are clear or a key phrase is there."""
+    return name in SELDOM and share < CLEAR and name not in signs.scored.cued
 
 
 def _guessed(
@@ -222,6 +255,8 @@ def _guessed(
     nothing else, and are enough to tell."""
     grave = [(name, p) for name, p in likely if urgencies.get(name) == "P1"][:1]
     if not grave or signs.scored.danger < DANGER:
+        return []
+    if _is_unclear(signs, *grave[0]) and signs.scored.danger < CLEAR:
         return []
     if signs.dangers:
         return [grave[0][0]]

@@ -19,7 +19,7 @@ from callflow.procedures.document import PARTS, SopDocument
 from callflow.procedures.library import SopLibrary
 from callflow.procedures.parser import parse_callers
 
-ENGINE_VERSION: Final = 3
+ENGINE_VERSION: Final = 4
 """Counted up when the same corpus is to be indexed in another way: old indexes are built anew."""
 
 NOTHING: Final = ""

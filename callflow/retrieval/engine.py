@@ -43,7 +43,7 @@ CUE_BONUS: Final = 1.0
 # Nothing is ruled out by a prior: what it does not name counts as this likely.
 _UNNAMED: Final = 0.02
 # Where nothing speaks for anything, that is the likeliest: no call is raised by a guess.
-_NOTHING: Final = 2.0
+_NOTHING: Final = 3.2
 # What is less likely is not worth naming.
 _LEAST: Final = 0.005
 _HITS: Final = 128
@@ -53,6 +53,8 @@ _NEAREST: Final = 5
 _FEW: Final = 20
 _REMEMBERED: Final = 64
 _PROBED: Final = 100
+# Makes a topic of which little is known as long as others: no utterance holds it.
+_FILLER: Final = "~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Weights:
     meaning: float = 0.0
 
 
-BY_WORDS: Final = Weights(topic=1.27, words=0.36)
+BY_WORDS: Final = Weights(topic=1.05, words=0.3)
 BY_MEANING: Final = Weights(topic=0.94, words=0.2, meaning=17.8)
 
 
@@ -168,6 +170,9 @@ class TopicSearch:
             said: list[list[str]] = [[] for _ in self._topics]
             for row, topic in zip(rows, self._topic, strict=True):
                 said[topic] += features_of(row.text)
+            usual = sum(map(len, said)) // len(said)
+            for features in said:
+                features += [_FILLER] * (usual - len(features))
             texts = (words_of(row.text) for row in rows)
             return (
                 WordIndex.build(texts, half and half / "rows"),

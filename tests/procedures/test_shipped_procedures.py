@@ -45,7 +45,7 @@ def spoken(document: SopDocument) -> list[tuple[str, str, str | None]]:
 
 
 def test_all_scenarios_are_there() -> None:
-    assert len(DOCUMENTS) == 29
+    assert len(DOCUMENTS) == 41
     assert {DEFAULT_SCENARIO, SILENT_SCENARIO} <= set(DOCUMENTS)
     assert {name for name, found in DOCUMENTS.items() if found.front.silent} == {
         "test_call_automatic",
