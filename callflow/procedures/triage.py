@@ -58,7 +58,7 @@ SELDOM: Final = frozenset(
         *("overload", "long_wait"),
     )
 )
-"""What a call is seldom about: it takes clear words, or a whole key phrase where life is at risk."""
+"""What a call is seldom about: it takes clear words, or a key phrase where life is at risk."""
 
 NARROWER: Final[Mapping[str, tuple[str, ...]]] = {
     "fire_smoke": ("gas_or_spray", "bomb_threat"),
