@@ -46,16 +46,25 @@ def greeting(language: str, alerting: bool) -> str:
 
 
 def whisper(
-    language: str, lift: str, address: str, reason: str, emergency_number: str | None
+    language: str,
+    lift: str,
+    address: str,
+    reason: str,
+    emergency_number: str | None,
+    *,
+    unclear: bool = False,
 ) -> str:
     """Return what a human hears before they take a call: who, where, why, and which key to press.
 
     `reason` is one of `call/ladder.py`'s callers' words (`asked`, `no_reply` …) or that of a
-    procedure, which is told as what a caller reports.
+    procedure, which is told as what a caller reports. `unclear`: the caller is hard to understand,
+    which the reason may say already.
     """
     found = generic(language)
     why = found.get(f"reason_{reason}", found["reason_scenario"])
     sentences = [found["whisper"].format(lift=lift, address=address, reason=why)]
+    if unclear and reason != "not_understood":
+        sentences.append(found["whisper_unclear"])
     if emergency_number is not None:
         number = " ".join(emergency_number.replace(" ", ""))
         sentences.append(found["whisper_emergency"].format(number=number))

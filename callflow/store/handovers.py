@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 
 from callflow.call.ladder import fresh
-from callflow.call.record import Frozen, Handling, HumanAlert
+from callflow.call.record import Frozen, Handling, HumanAlert, TurnAnalysis
 from callflow.call.state import CallState, Event
 from callflow.errors import UnknownCall
 from callflow.redis.client import translated
@@ -41,6 +41,12 @@ class AlertStatus(Frozen):
     handling: Handling
     alert: HumanAlert | None
     alert_due: int | None
+    analysis: TurnAnalysis | None = None
+
+    @property
+    def unclear(self) -> bool:
+        """Nothing was made of what the caller said last."""
+        return self.analysis is not None and self.analysis.unclear > 0
 
 
 _FIELDS = tuple(AlertStatus.model_fields)

@@ -103,7 +103,7 @@ async def human_picked_up(leg: CallAccess) -> Twiml:
     here = wanted is not None and wanted.call_state is not CallState.COMPLETE
     if here and not pressed:
         action = leg.addresses.to("/voice/human", call=caller, ring=ring, asked=1)
-        return _ask_for_key(site, _reason(wanted), action)
+        return _ask_for_key(site, _reason(wanted), action, wanted is not None and wanted.unclear)
     if here:
         word = await web.executor.background(web.ringing.accept, caller, ring, leg.call_sid)
         if word in (Result.OK, Result.AGAIN):
@@ -140,7 +140,7 @@ def _whisper_without_store(leg: CallAccess) -> Twiml:
     return _ask_for_key(site, query.get("why", "outage"), action)
 
 
-def _ask_for_key(site: Site | None, reason: str, action: str) -> Twiml:
+def _ask_for_key(site: Site | None, reason: str, action: str, unclear: bool = False) -> Twiml:
     """Tell the human who calls and why, and ask for the key."""
     language = "en" if site is None else site.language
     spoken = whisper(
@@ -149,6 +149,7 @@ def _ask_for_key(site: Site | None, reason: str, action: str) -> Twiml:
         "" if site is None else site.address,
         reason,
         None if site is None else site.emergency_number,
+        unclear=unclear,
     )
     return Twiml(language).key(spoken, action=action, timeout_s=KEY_TIMEOUT_S)
 

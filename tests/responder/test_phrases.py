@@ -52,6 +52,13 @@ def test_every_language_of_the_sites_has_every_phrase_and_every_reason() -> None
         assert all(text == text.strip() != "" for text in found.values())
 
 
+def test_a_human_is_told_once_that_the_caller_is_hard_to_understand() -> None:
+    for language, found in ALL.items():
+        for reason, added in (("asked", True), ("not_understood", False)):
+            told_of = phrases.whisper(language, "4", "High Street", reason, None, unclear=True)
+            assert (found["whisper_unclear"] in told_of) is added
+
+
 def test_only_what_a_human_hears_has_gaps() -> None:
     for language, found in ALL.items():
         for name, text in found.items():
