@@ -64,6 +64,9 @@ _CALMING: Final[tuple[tuple[str, Any], ...]] = (
 )
 _AGAIN: Final = {"injured": "hurt_again", "danger": "danger_again"}
 
+THEY_ANSWER: Final = "ask_talk"
+"""Who stands outside and says no to this has told that somebody in there may be unconscious."""
+
 DEVICE_DIGITS: Final = 4
 """A lift's device names itself by so many digits or more; people press one."""
 
@@ -348,6 +351,8 @@ def _in_context(
     yes_or_no = plain_answer(spoken, "trapped", set()) if question else None
     told = heard.answered | foreign_dangers(said)
     if question == HURT and learned.get("injured") is True:
+        told |= {"medical"}
+    if question == THEY_ANSWER and yes_or_no is False:
         told |= {"medical"}
     released = heard.released or (question == EVERYBODY_OUT and yes_or_no is True)
     if learned.get("trapped") is True or speaks_of_people_inside(heard.scored):

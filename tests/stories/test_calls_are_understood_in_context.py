@@ -204,3 +204,17 @@ def test_yes_we_are_inside_tells_of_no_injury() -> None:
         assert "injured" not in call.facts, words
     *_, (_, call) = talk(["i am in the lift and it stopped", "yes i'm inside and i'm bleeding"])
     assert call.urgency == "P1"
+
+
+def test_who_does_not_answer_through_the_door_may_be_unconscious() -> None:
+    outside = {
+        "en": ("i'm the porter, a woman is stuck in the lift here", "no", "yes they do"),
+        "es": ("soy la vecina, hay un señor encerrado en el ascensor", "no, nada", "sí"),
+        "zh": ("我是门卫，有人被困在电梯里", "没有", "有"),
+    }
+    for language, (report, silence, voice) in outside.items():
+        (reply, call), (_, after) = talk([report, silence], language)
+        assert call.scenario_type == "third_party_reporter", language
+        assert after.urgency == "P1", (language, reply)
+        *_, (_, after) = talk([report, voice], language)
+        assert after.urgency != "P1", language
