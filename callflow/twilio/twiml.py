@@ -57,10 +57,11 @@ class Twiml:
         self._response.pause(length=max(1, seconds))
         return self
 
-    def gather(self, text: str, *, action: str, timeout_s: int = 5) -> Self:
+    def gather(self, text: str, *, action: str, timeout_s: int = 5, hints: str = "") -> Self:
         """Speak and listen at once; what is said, one key, or nothing at all goes to `action`.
 
-        `timeout_s` is how long a caller may stay silent after our words. When Twilio cannot reach
+        `timeout_s` is how long a caller may stay silent after our words; `hints` are phrases that
+        the recognition is to expect, with commas between them. When Twilio cannot reach
         `action` it goes on with the next verb: that is the caller's of this method to add.
         """
         gather = self._response.gather(
@@ -70,6 +71,7 @@ class Twiml:
             # "auto" ends with the caller's pause; with a speechModel Twilio would refuse it.
             speech_timeout="auto",
             language=speech_tag(self.language),
+            hints=clean(hints) or None,
             # Masked words would be lost evidence, and what masks them mistakes others for them.
             profanity_filter=False,
             # Or a caller who says nothing would fall through, unheard of.
@@ -152,7 +154,13 @@ class Twiml:
         return self
 
     def relay(
-        self, url: str, *, action: str, greeting: str | None, parameters: Mapping[str, str]
+        self,
+        url: str,
+        *,
+        action: str,
+        greeting: str | None,
+        parameters: Mapping[str, str],
+        hints: str = "",
     ) -> Self:
         """Speak through a ConversationRelay socket at `url` (wss, no query).
 
@@ -165,6 +173,7 @@ class Twiml:
             language=tag,
             tts_language=tag,
             transcription_language=tag,
+            hints=clean(hints) or None,
             profanity_filter=False,
             dtmf_detection=True,
             interruptible="any",

@@ -17,6 +17,7 @@ from callflow.responder.sentences import joined
 from callflow.sites.site import Site
 from callflow.twilio.twiml import Twiml
 from callflow.twilio.urls import callback_url, socket_url
+from callflow.web.hints import hints
 from callflow.web.webhook import CallerInput, VoiceRequest, parse_number
 
 FAILED_SOCKETS = 2
@@ -173,6 +174,7 @@ class Answers:
     addresses: Addresses
     language: str
     voice: str
+    site: Site | None = None
 
     def phrase(self, name: str) -> str:
         """One of the sentences that need no procedure."""
@@ -194,14 +196,16 @@ class Answers:
         `failures`: sockets in a row that failed; `reply`: the reply that `text` ends with.
         """
         twiml, text = Twiml(self.language), _fitting(text)
+        expected = hints(self.site, self.language)
         if self.voice == "relay" and failures < FAILED_SOCKETS:
             return twiml.relay(
                 self.addresses.relay,
                 action=self.addresses.relay_ended(failures, reply),
                 greeting=text or None,
                 parameters=_parameters(text, reply),
+                hints=expected,
             )
-        return twiml.gather(text, action=self.addresses.turn(turn)).redirect(
+        return twiml.gather(text, action=self.addresses.turn(turn), hints=expected).redirect(
             self.addresses.turn(turn)
         )
 

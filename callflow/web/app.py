@@ -54,6 +54,7 @@ from callflow.web import handoffs, health, line_webhooks, metrics, relay, webhoo
 from callflow.web.answers import Addresses
 from callflow.web.call_access import CallAccess
 from callflow.web.executor import StoreExecutor
+from callflow.web.hints import prepare_hints
 from callflow.web.line_webhooks import StaleCallCheck
 from callflow.web.operator_messages import MessageCourier, record_heard
 from callflow.web.web_context import WebContext
@@ -108,6 +109,7 @@ def create(settings: Settings, sites: Sites, telephone: Telephone | None) -> Sta
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         # What is learnt of words at the first use takes a second: no caller is to wait for it.
         dangers("", "")
+        prepare_hints()
         async with _parts(settings, sites, telephone, url, base) as parts:
             app.state.feed = parts["feed"]
             yield {"gate": gate, **parts}

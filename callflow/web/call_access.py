@@ -60,7 +60,7 @@ class CallAccess:
         if status is not None and not same_language(language, status.language):
             language = status.language
         voice = site.voice if site is not None and site.voice else self.web.settings.voice
-        return Answers(self.addresses, language, voice)
+        return Answers(self.addresses, language, voice, site)
 
     def conclude(self, status: CallStatus) -> Twiml | None:
         """The answer where the conversation with us is over: the line is closed, or a human is on

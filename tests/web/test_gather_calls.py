@@ -140,6 +140,14 @@ def test_what_has_no_confidence_counts_as_understood(exchange: Exchange, line: L
     assert exchange.parts.record().unclear == 0
 
 
+def test_the_recognition_is_told_which_words_matter(exchange: Exchange, line: Line) -> None:
+    del exchange
+    expected = line.arrives().verbs[0].get("hints", "").split(",")
+    assert {"smoke", "not breathing"} & set(expected)
+    assert len(expected) <= 500
+    assert all(0 < len(each) <= 100 for each in expected)
+
+
 def test_how_sure_the_recogniser_was_is_kept(exchange: Exchange, line: Line) -> None:
     line.arrives()
     given = {"0.87": 0.87, "0.4": 0.4, "": None, "0.0": None, "nonsense": None, "7": None}
