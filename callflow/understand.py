@@ -352,7 +352,7 @@ def _in_context(
     told = heard.answered | foreign_dangers(said)
     if question == HURT and learned.get("injured") is True:
         told |= {"medical"}
-    if question == THEY_ANSWER and yes_or_no is False:
+    if question == THEY_ANSWER and yes_or_no is False and "inside" not in learned:
         told |= {"medical"}
     released = heard.released or (question == EVERYBODY_OUT and yes_or_no is True)
     if learned.get("trapped") is True or speaks_of_people_inside(heard.scored):

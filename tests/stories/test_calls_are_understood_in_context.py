@@ -218,3 +218,5 @@ def test_who_does_not_answer_through_the_door_may_be_unconscious() -> None:
         assert after.urgency == "P1", (language, reply)
         *_, (_, after) = talk([report, voice], language)
         assert after.urgency != "P1", language
+    *_, (_, after) = talk([outside["en"][0], "no i'm outside on the landing, i can hear him"])
+    assert after.urgency != "P1"
