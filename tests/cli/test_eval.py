@@ -241,22 +241,22 @@ def test_chunks_and_examples_belong_together(cli: Cli, file: str, tmp_path: Path
 def test_the_operator_s_procedures_bring_labels_of_their_own(cli: Cli, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    (own / "gas.md").write_text(
-        "---\nid: gas_leak\ntitle: Gas\nversion: 1\ngroup: gas\nurgency: P1\n"
-        "cues: {en: [rotten eggs, smell of eggs]}\n---\n\n## en\n\n### Callers\n\n"
-        "- it smells of rotten eggs in here\n- a smell of eggs\n\n### Ask\n\n- Do you smell gas?\n"
+    (own / "ice.md").write_text(
+        "---\nid: dry_ice\ntitle: Dry ice\nversion: 1\ngroup: dry_ice\nurgency: P1\n"
+        "cues: {en: [dry ice, leak of dry ice]}\n---\n\n## en\n\n### Callers\n\n"
+        "- the dry ice box is leaking in here\n- a leak of dry ice\n\n### Ask\n\n- Is there fog?\n"
     )
-    line = {"lang": "en", "scenario": "gas_leak", "text": "a strong smell of rotten eggs"}
+    line = {"lang": "en", "scenario": "dry_ice", "text": "a strong leak of dry ice"}
     file = written(tmp_path / "u.jsonl", line)
     assert "no scenario or group" in cli.run("eval", file).err
     found = report(cli.run("eval", "--json", file, "--sop-dir", str(own)))
     assert (found["scenario_accuracy"], found["danger_recall"]) == (1.0, 1.0)
     cli.set("CALLFLOW_SOP_DIR", str(own))
     assert cli.run("eval", file).code == 0
-    (own / "gas.md").write_text("none")
+    (own / "ice.md").write_text("none")
     ran = cli.run("eval", file)
     assert (ran.code, ran.out) == (2, "")
-    assert "gas.md:1: " in ran.err
+    assert "ice.md:1: " in ran.err
 
 
 CALL = {

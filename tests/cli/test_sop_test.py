@@ -63,16 +63,16 @@ def test_a_danger_that_was_heard_before_is_not_over(cli: Cli) -> None:
 def test_a_procedure_of_the_operator_s_is_tried_before_it_goes_live(
     cli: Cli, tmp_path: Path
 ) -> None:
-    (tmp_path / "gas.md").write_text(
-        "---\nid: gas_leak\ntitle: Gas\nversion: 1\ngroup: gas\nurgency: P1\n"
-        "cues: {en: [rotten eggs]}\n---\n\n## en\n\n### Callers\n\n"
-        "- it smells of rotten eggs\n\n### Ask\n\n- How strong is the smell of eggs?\n"
+    (tmp_path / "ice.md").write_text(
+        "---\nid: dry_ice\ntitle: Dry ice\nversion: 1\ngroup: dry_ice\nurgency: P1\n"
+        "cues: {en: [dry ice]}\n---\n\n## en\n\n### Callers\n\n"
+        "- the dry ice box is leaking\n\n### Ask\n\n- How strong is the leak of dry ice?\n"
     )
-    ran = cli.run("sop", "test", "it smells of rotten eggs", "--dir", str(tmp_path), "--json")
-    assert ran.json["scenario"] == "gas_leak"
-    assert "How strong is the smell of eggs?" in ran.json["reply"]
-    (tmp_path / "gas.md").write_text("none")
-    cli.run("sop", "test", "eggs", "--dir", str(tmp_path)).failed_with("gas.md:1: ")
+    ran = cli.run("sop", "test", "the dry ice box is leaking", "--dir", str(tmp_path), "--json")
+    assert ran.json["scenario"] == "dry_ice"
+    assert "How strong is the leak of dry ice?" in ran.json["reply"]
+    (tmp_path / "ice.md").write_text("none")
+    cli.run("sop", "test", "ice", "--dir", str(tmp_path)).failed_with("ice.md:1: ")
 
 
 def test_what_is_no_language_is_a_misuse(cli: Cli) -> None:
