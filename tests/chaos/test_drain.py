@@ -161,7 +161,7 @@ def test_a_turn_that_is_stuck_in_a_thread_does_not_keep_its_worker(tmp_path: Pat
         "    def respond(self, record, stop):\n"
         "        time.sleep(600)\n"
         "        yield\n"
-        "bootstrap._responder = lambda script: Stuck()\n"
+        "bootstrap.responder = lambda script: Stuck()\n"
         "worker.STUCK_AFTER_S = worker.LEAVE_WITHIN_S = 0.5\n"
         "from celery.__main__ import main\n"
         "sys.argv = sys.argv[1:]\n"
