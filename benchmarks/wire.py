@@ -15,7 +15,7 @@ from importlib import resources
 import redis
 
 from benchmarks.crowd import Crowd
-from callflow.redis.lua import load
+from callflow.redis.scripts import load
 
 _LAST = "benchmarks:monitored"
 

@@ -27,10 +27,9 @@ from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
 from callflow.responder import Responder
 from callflow.responder.guard import Guard
-from callflow.responder.model import Model, ModelUnusable
+from callflow.responder.model import Model, ModelUnusable, PromptError, Prompts
 from callflow.responder.model_providers import model
 from callflow.responder.model_responder import ModelResponder
-from callflow.responder.prompt import PromptError, Prompts
 from callflow.responder.scripted import ScriptedResponder
 from callflow.responder.synthetic import CountedResponder, EchoResponder, PacedResponder
 from callflow.retrieval.engine import Engine, Retrieval, best_installed, build_engine

@@ -17,8 +17,7 @@ from typing import Literal, Self
 
 from callflow.call.role import Role
 from callflow.errors import StoreUnreplicated
-from callflow.redis.lua import ScriptReply, invoke
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import ScriptReply, Scripts, invoke
 from callflow.store.keys import PREFIX
 
 TOKEN_BYTES = 32

@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from callflow.board.rows import BoardRow
+from callflow.board.rows import HOUR_MS, BoardRow
 from callflow.call.history import CallHistory, JournalEntry, Measure
 from callflow.call.state import CallState
 from callflow.health.deployment_checks import WorkforceStatus
 from callflow.sites.site import Site
 from callflow.store.keys import ALL_SHARDS, call_keys
 from callflow.store.reader import ENDED_MS, FROM_THE_START, CallsOverview, CallSummary, CallWatcher
-
-HOUR_MS: Final = 3_600_000
 
 BEAT_STEP_MS: Final = 500
 """A row in which nothing but the beat has changed is sent again when that is so much younger: often

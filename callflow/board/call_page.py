@@ -18,8 +18,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final, Literal
 
-from callflow.board.cells import RowCells, age, row_cells, short_worker, time_of_day
-from callflow.board.rows import BoardRow
+from callflow.board.rows import BoardRow, RowCells, age, row_cells, short_worker, time_of_day
 from callflow.call import edits
 from callflow.call.facts import HUMAN_FACTS, known
 from callflow.call.history import CallHistory, Claim, JournalEntry

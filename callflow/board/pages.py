@@ -29,8 +29,8 @@ from starlette.routing import BaseRoute
 from callflow.access.auth import BoardAuth
 from callflow.access.sessions import BoardUser
 from callflow.board.call_page import CallPage
-from callflow.board.cells import header_figures, row_cells
 from callflow.board.feed import Feed
+from callflow.board.rows import header_figures, row_cells
 from callflow.call.edits import Disposition
 from callflow.call.history import JournalEntry
 from callflow.call.record import CallRecord

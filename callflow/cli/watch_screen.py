@@ -21,9 +21,8 @@ from rich.text import Text
 
 from callflow import bootstrap
 from callflow.board.board_reader import BoardReader
-from callflow.board.cells import RowCells, age, row_cells, state_of
 from callflow.board.feed import STALE_MS, BoardClock, BoardSnapshot, BoardVersions
-from callflow.board.rows import SILENCE_MS, BoardRow
+from callflow.board.rows import SILENCE_MS, BoardRow, RowCells, age, row_cells, state_of
 from callflow.call.record import CallRecord
 from callflow.cli import terminal
 from callflow.errors import StoreError

@@ -13,8 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from callflow.redis.client import translated
-from callflow.redis.lua import invoke
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import Scripts, invoke
 from callflow.store.keys import PREFIX
 
 REPORTS_KEY = f"{PREFIX}:{{vitals}}:signs"

@@ -17,8 +17,7 @@ from functools import cache, partial
 from threading import Event
 from typing import Any, Final
 
-from callflow.responder.model import Failure, Model, ModelError, ModelUnusable
-from callflow.responder.prompt import ModelPrompt
+from callflow.responder.model import Failure, Model, ModelError, ModelPrompt, ModelUnusable
 
 MOST_TOKENS: Final = 300
 """A reply and its notes take about 120; a model that rambles is cut off long before."""

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from callflow.call.record import CallRecord, Draft
 from callflow.responder import Piece, Responder
-from callflow.responder.model import Failure, Model, ModelError
+from callflow.responder.model import Failure, Model, ModelError, ModelPrompt, Prompts
 from callflow.responder.model_reply import (
     ApprovedChosen,
     FactClaimed,
@@ -32,7 +32,6 @@ from callflow.responder.model_reply import (
     verify_fact,
 )
 from callflow.responder.phrases import disclosures, generic
-from callflow.responder.prompt import ModelPrompt, Prompts
 from callflow.responder.scripted import (
     ScriptedReply,
     answers,

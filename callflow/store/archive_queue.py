@@ -15,8 +15,7 @@ from typing import Any
 
 from callflow.errors import StoreError
 from callflow.redis.client import translated
-from callflow.redis.lua import ScriptReply, invoke
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import ScriptReply, Scripts, invoke
 from callflow.store.encoding import on_call
 from callflow.store.keys import ALL_SHARDS, ARCHIVED, call_keys
 from callflow.store.reader import CLAIM_FIELD

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from callflow.redis.client import translated
-from callflow.redis.lua import invoke
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import Scripts, invoke
 from callflow.store.keys import PREFIX, call_keys
 
 MOST_VIEWS = 1_000

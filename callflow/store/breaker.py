@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 from urllib.parse import quote
 
-from callflow.redis.lua import invoke
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import Scripts, invoke
 from callflow.store.keys import PREFIX
 from callflow.store.result import Result
 

@@ -18,8 +18,7 @@ from callflow.call.record import CallRecord, SopChunk
 from callflow.call.state import OPENED, Event, moves_row
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, StoreError, StoreUnreplicated, TurnOutOfOrder, UnknownCall
-from callflow.redis.lua import ScriptReply
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import ScriptReply, Scripts
 from callflow.store.encoding import (
     BY_HUMAN,
     FRESH,

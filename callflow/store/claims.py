@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from callflow.redis.lua import invoke
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import Scripts, invoke
 from callflow.store.keys import PREFIX
 from callflow.store.result import Result
 

@@ -11,7 +11,7 @@ from callflow.call.ladder import fresh
 from callflow.call.record import CallRecord, HumanAlert
 from callflow.call.state import Event, moves_row
 from callflow.call.urgency import Urgency
-from callflow.redis.lua import Invocation, ScriptReply, invoke
+from callflow.redis.scripts import Invocation, ScriptReply, invoke
 from callflow.store.keys import call_keys
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -24,8 +24,7 @@ from callflow.call.urgency import Urgency
 from callflow.errors import StoreError
 from callflow.redis.client import CONNECTION_ERRORS, nodes, translated
 from callflow.redis.cluster import Cluster
-from callflow.redis.lua import ScriptReply, invoke
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import ScriptReply, Scripts, invoke
 from callflow.store.encoding import on_call, urgency_of
 from callflow.store.keys import ALL_SHARDS, EPOCH, SWEPT, call_keys, presence_channel
 from callflow.store.result import Result

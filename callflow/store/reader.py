@@ -21,8 +21,7 @@ from callflow.call.record import CallRecord, Frozen
 from callflow.errors import StoreError, UnknownCall
 from callflow.redis.client import Client, address, translated
 from callflow.redis.cluster import Cluster
-from callflow.redis.lua import ScriptReply, invoke
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import ScriptReply, Scripts, invoke
 from callflow.store.keys import ALL_SHARDS, SHARDS, call_keys
 
 RecordT = TypeVar("RecordT", bound=Frozen)

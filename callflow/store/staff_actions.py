@@ -35,8 +35,7 @@ from callflow.errors import (
     StoreUnreplicated,
     UnknownCall,
 )
-from callflow.redis.lua import Invocation, ScriptReply
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import Invocation, ScriptReply, Scripts
 from callflow.store.encoding import BY_HUMAN, alert_json, as_json, on_call, optional_json
 from callflow.store.keys import SAID_CHANNEL
 from callflow.store.result import Result

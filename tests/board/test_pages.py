@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from callflow.board.call_page import transcript
-from callflow.board.cells import age, duration, short_worker
 from callflow.board.pages import _ENVIRONMENT, FIRST_ROWS, STATIC
+from callflow.board.rows import age, duration, short_worker
 from callflow.call import ladder
 from callflow.call.record import CallRecord
 from callflow.redis.scripts import Scripts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from callflow.board.board_reader import HOUR_MS, CallerSilence, LastHour
-from callflow.board.rows import EVERY_ACTION, MOST_LETTERS, WITH_A_HUMAN, BoardRow, Timer
+from callflow.board.board_reader import CallerSilence, LastHour
+from callflow.board.rows import EVERY_ACTION, HOUR_MS, MOST_LETTERS, WITH_A_HUMAN, BoardRow, Timer
 from callflow.call.history import CallHistory, JournalEntry
 from callflow.call.record import Draft, HumanAlert, ThreadEntry
 from callflow.call.state import CallState

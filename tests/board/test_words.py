@@ -10,8 +10,7 @@ import pytest
 
 from callflow import i18n
 from callflow.board.actions import refusal, store_unreachable
-from callflow.board.board_reader import HOUR_MS
-from callflow.board.cells import counted_since
+from callflow.board.rows import HOUR_MS, counted_since
 from callflow.call.edits import Disposition, TooMuch
 from callflow.call.facts import CALLER_FACTS, DANGERS, HUMAN_FACTS, OWN_FACTS, VULNERABLE
 from callflow.call.record import Word

@@ -12,10 +12,9 @@ from typing import Final
 from callflow.call.record import CallRecord
 from callflow.responder import Piece, Responder
 from callflow.responder.guard import Guard
-from callflow.responder.model import Model
+from callflow.responder.model import Model, Prompts
 from callflow.responder.model_providers import model
 from callflow.responder.model_responder import Breaker, ModelResponder
-from callflow.responder.prompt import Prompts
 from callflow.responder.scripted import ScriptedResponder
 from tests.model.llama import KEY, MODEL
 from tests.responder.calls import Switch

@@ -12,8 +12,7 @@ from threading import Event
 
 import pytest
 
-from callflow.responder.model import ModelError
-from callflow.responder.prompt import ModelPrompt
+from callflow.responder.model import ModelError, ModelPrompt
 from tests.model.asking import AMPLE_S, LATE_S, SCRIPT, at, grammar, heard, responder
 from tests.model.llama import Llama
 from tests.model.proxy import Proxy, proxy

@@ -9,8 +9,7 @@ from threading import Event
 
 import pytest
 
-from callflow.responder.model import ModelError
-from callflow.responder.prompt import ModelPrompt
+from callflow.responder.model import ModelError, ModelPrompt
 from callflow.responder.scripted import approved
 from callflow.responder.sentences import plain, split
 from tests.model.asking import (

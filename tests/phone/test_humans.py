@@ -13,9 +13,8 @@ from twilio.base.exceptions import TwilioRestException
 from twilio.http.http_client import TwilioHttpClient
 from twilio.rest import Client
 
-from callflow.lab.carrier.carrier import Carrier
+from callflow.lab.carrier.carrier import ApiPortTaken, Carrier
 from callflow.lab.carrier.network_faults import NetworkFaults
-from callflow.lab.carrier.rest_server import ApiPortTaken
 from callflow.lab.carrier.simulated_people import HumanBehaviour
 from tests.phone.liftline import (
     ACCOUNT,

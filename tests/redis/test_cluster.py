@@ -18,8 +18,7 @@ from callflow.redis import connection as connection_module
 from callflow.redis.client import connect, nodes
 from callflow.redis.cluster import Cluster
 from callflow.redis.connection import Command, ThreadConnection
-from callflow.redis.lua import ScriptReply
-from callflow.redis.scripts import Replicas, Scripts
+from callflow.redis.scripts import Replicas, ScriptReply, Scripts
 from callflow.settings import load
 from callflow.store.breaker import Breakers
 from callflow.store.calls import CallStore

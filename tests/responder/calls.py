@@ -10,8 +10,7 @@ from typing import Any
 from callflow.call.record import CallRecord, Draft, Sentence, SopChunk, ThreadEntry
 from callflow.call.state import CallState
 from callflow.responder import Piece, Responder
-from callflow.responder.model import ModelError
-from callflow.responder.prompt import ModelPrompt
+from callflow.responder.model import ModelError, ModelPrompt
 from callflow.responder.sentences import plain
 
 LINES = {

@@ -16,10 +16,9 @@ import pytest
 
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
-from callflow.responder.model import Failure, Model, ModelError, ModelUnusable
+from callflow.responder.model import Failure, Model, ModelError, ModelPrompt, ModelUnusable
 from callflow.responder.model_providers import EndpointModel, model
 from callflow.responder.model_responder import Breaker, ModelResponder
-from callflow.responder.prompt import ModelPrompt
 from callflow.responder.scripted import ScriptedResponder
 from callflow.store.breaker import Breakers
 from tests.needs import missing

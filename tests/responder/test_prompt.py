@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callflow.call.record import Draft, HumanAlert, ThreadEntry
-from callflow.responder.prompt import MOST_CHARS, ModelPrompt, PromptError, Prompts
+from callflow.responder.model import MOST_CHARS, ModelPrompt, PromptError, Prompts
 from tests.responder.calls import call, chunks, later
 
 PROMPTS = Prompts.load()

@@ -13,8 +13,7 @@ from callflow.call.record import HumanAlert
 from callflow.lab.chaos.network_proxy import Endpoint
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
-from callflow.redis.lua import load
-from callflow.redis.scripts import Scripts
+from callflow.redis.scripts import Scripts, load
 from callflow.store.archive_queue import ArchiveQueue
 from callflow.store.breaker import Breakers
 from callflow.store.handovers import AlertStep

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from callflow.call.state import CallState
-from callflow.redis.lua import invoke, load
+from callflow.redis.scripts import invoke, load
 from callflow.store.archive_queue import Settled
 from callflow.store.keys import call_keys
 from callflow.store.result import Result
