@@ -167,7 +167,8 @@ def test_hardly_a_sentence_of_a_procedure_needs_to_be_approved() -> None:
         for language, text in everything
         if rule(filled(text), language, ALL_FACTS) is not None
     }
-    assert len(caught) <= 0.08 * len(everything), caught
+    # First aid and shafts make up a seventh by now: these are to be said in approved words alone.
+    assert len(caught) <= 0.15 * len(everything), caught
 
 
 def test_a_sentence_of_a_procedure_is_caught_until_its_fact_holds() -> None:
