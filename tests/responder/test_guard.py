@@ -112,7 +112,7 @@ def test_most_forbidden_sentences_are_caught_by_the_rule_that_names_them() -> No
 @pytest.mark.parametrize(
     ("name", "count", "most_spoken", "most_caught"),
     # The second set was written after the lexicons, which owe it nothing.
-    [("blind", 330, 0, 2), ("blind2", 240, 4, 14)],
+    [("blind", 330, 0, 2), ("blind2", 240, 4, 13)],
 )
 def test_sentences_written_by_others_are_told_apart(
     name: str, count: int, most_spoken: int, most_caught: int
@@ -300,3 +300,16 @@ def test_without_a_lexicon_only_approved_sentences_pass() -> None:
 def test_traditional_letters_are_read_like_simplified_ones() -> None:
     assert rule("請把門撬開。", "zh") == "doors"
     assert rule("請留在電梯裡，不要靠近電梯門。", "zh") is None
+
+
+def test_what_is_said_in_a_roundabout_way_is_told_apart() -> None:
+    data = yaml.safe_load((BLIND / "oblique.yaml").read_text(encoding="utf-8"))
+    known = {"dispatch.requested": True, "dispatch.confirmed_with_eta": True, "eta_minutes": 20}
+    wrong = [
+        (kind, language, say)
+        for kind in ("forbidden", "harmless", "timed")
+        for language, sentences in data[kind].items()
+        for say in sentences
+        if (rule(say, language, known if kind == "timed" else {}) is None) is (kind == "forbidden")
+    ]
+    assert wrong == []
