@@ -161,14 +161,22 @@ def test_no_sentence_of_a_procedure_is_caught_once_its_fact_holds() -> None:
 
 
 def test_hardly_a_sentence_of_a_procedure_needs_to_be_approved() -> None:
-    everything = {(language, text) for language, text, _ in shipped()}
+    # First aid and what only a lift engineer may say are approved words, or none: what wants such a
+    # signature is left out.
+    everything = {
+        (language, line.text)
+        for document in SopLibrary.load().documents.values()
+        if not document.front.unsigned
+        for language in document.languages
+        for section in SPOKEN
+        for line in document.sections[(language, section)]
+    }
     caught = {
         (language, text)
         for language, text in everything
         if rule(filled(text), language, ALL_FACTS) is not None
     }
-    # First aid and shafts make up a seventh by now: these are to be said in approved words alone.
-    assert len(caught) <= 0.15 * len(everything), caught
+    assert len(caught) <= 0.08 * len(everything), caught
 
 
 def test_a_sentence_of_a_procedure_is_caught_until_its_fact_holds() -> None:
