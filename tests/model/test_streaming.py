@@ -92,7 +92,7 @@ def test_the_prompt_that_is_shipped_fits_into_a_small_model(through: Proxy) -> N
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
-def test_a_sentence_that_begins_badly_is_not_spoken_however_it_goes_on(
+def test_a_sentence_that_begins_badly_is_left_out_however_it_goes_on(
     through: Proxy, opening: str
 ) -> None:
     for seed in range(2):
@@ -102,7 +102,7 @@ def test_a_sentence_that_begins_badly_is_not_spoken_however_it_goes_on(
             "seed": seed,
         }
         reply = heard(responder(through.url), later())
-        assert reply.text == f"I hear you. {SCRIPT}"
+        assert reply.text == "I hear you. Are you hurt?"
         assert reply.remarks[0].startswith(("guard:", "model:nonsense"))
         assert opening in through.exchanges[-1].said, "nothing bad was written"
 
@@ -116,7 +116,8 @@ def test_nor_is_one_in_another_language(through: Proxy, language: str, bad: str)
     reply = heard(responder(through.url), later("SOS", language=language))
     assert bad in through.exchanges[-1].said
     assert bad not in reply.text
-    assert reply.remarks == ("guard:doors", "model:script")
+    # The rest is harmless, and in a language that the caller does not speak.
+    assert reply.remarks == ("guard:doors", "guard:language", "model:script")
 
 
 def test_a_model_told_to_give_the_worst_advice_cannot_have_it_spoken(
