@@ -1,9 +1,10 @@
 """Makes what a caller said storable without losing a word of it.
 
 Speech recognition and devices deliver emoji, NUL bytes and halves of surrogate pairs. JSON in the
-record, TwiML and terminals each choke on another of these, so they are put right once, on the way
-in. An empty utterance is silence, which is something heard too. A recogniser may say how sure it is
-of what it heard: its confidence.
+record, TwiML and terminals each choke on another of these, so they are put right by one function,
+for sockets, webhooks, the record and the judge of a trial alike. An empty utterance is silence,
+which is something heard too. A recogniser may say how sure it is of what it heard: its
+confidence.
 """
 
 from __future__ import annotations
@@ -36,12 +37,17 @@ def parse_confidence(given: str) -> float | None:
 
 
 def clean(call_sid: str, text: str) -> str:
-    """`text` as valid Unicode: pairs of surrogates joined, lone halves as U+FFFD, controls as
-    spaces, outer white space gone. Cleaning twice changes nothing.
+    """`text` as `clean_text` makes it, without outer white space. Cleaning twice changes nothing.
 
     Raises InvalidUtterance above MAX_UTTERANCE_CHARS.
     """
     if len(text) > MAX_UTTERANCE_CHARS:
         raise InvalidUtterance(call_sid, len(text), MAX_UTTERANCE_CHARS)
+    return clean_text(text).strip()
+
+
+def clean_text(text: str) -> str:
+    """`text` as valid Unicode: pairs of surrogates joined, lone halves as U+FFFD, controls as
+    spaces. Cleaning twice changes nothing."""
     joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return joined.translate(_CONTROLS).strip()
+    return joined.translate(_CONTROLS)

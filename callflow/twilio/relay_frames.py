@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from callflow.call.utterance import parse_confidence
+from callflow.call.utterance import clean_text, parse_confidence
 from callflow.errors import CallflowError
 from callflow.twilio.speech import clean, say_tag
 
@@ -150,10 +150,10 @@ def _text(value: Any) -> str | None:
     """As text; None for what cannot be one. Halves of surrogate pairs are escaped in their JSON."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    return clean(str(value))
+    return clean_text(str(value))
 
 
 def _texts(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
-    return {clean(key): _text(each) or "" for key, each in value.items()}
+    return {clean_text(key): _text(each) or "" for key, each in value.items()}

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from callflow.call.utterance import clean_text
+
 MOST_CHARS: Final = 3_000
 """Twilio takes 4,096 characters in a `<Say>` for its own voices, but 3,000 for Polly's."""
 MOST_ENCODED: Final = 4_500
@@ -30,8 +32,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_.~-]")
 
 def clean(text: str) -> str:
     """`text` as XML and JSON carry it; pairs of surrogates are joined. Twice changes nothing."""
-    joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _UNSPEAKABLE.sub(" ", joined)
+    return _UNSPEAKABLE.sub(" ", clean_text(text))
 
 
 def pieces(text: str) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callflow.call.utterance import clean
 from callflow.twilio import relay_frames as frames
 from callflow.twilio.relay_frames import (
     Dtmf,
@@ -100,7 +101,7 @@ def test_unknown_fields_are_passed_over_and_odd_ones_read_as_meant() -> None:
 
 def test_a_torn_emoji_does_not_cost_the_utterance() -> None:
     frame = parse('{"type": "prompt", "voicePrompt": "fire \\ud83d here \\ud83d\\ude92"}')
-    assert frame == Prompt("fire   here 🚒")
+    assert frame == Prompt("fire \ufffd here 🚒")
 
 
 MALFORMED = (
@@ -112,6 +113,13 @@ MALFORMED = (
     *(f'{{"type": ["{SECRET}"]}}', "[" * 200_000, '{"a":' * 200_000, "9" * 10_000),
     '{"type": "interrupt", "durationUntilInterruptMs": ' + "9" * 10_000 + "}",
 )
+
+
+@given(st.text(st.characters(codec=None) | st.characters(categories=["Cs", "Cc"])))
+def test_words_from_a_socket_are_stored_as_from_a_webhook(said: str) -> None:
+    frame = parse(json.dumps({"type": "prompt", "voicePrompt": said, "last": True}))
+    assert isinstance(frame, Prompt)
+    assert clean("CA1", frame.text) == clean("CA1", said)
 
 
 def test_a_malformed_frame_is_refused_without_showing_it() -> None:
