@@ -20,6 +20,7 @@ from callflow.language.danger import all_clear, dangers, foreign_dangers
 from callflow.language.detect import asked_for, detect
 from callflow.language.echo import without_echo
 from callflow.language.numbers import begun_number, is_whole_number
+from callflow.language.question_topics import UNLISTED
 from callflow.language.questions import questions
 from callflow.language.requests import asks_for_human
 from callflow.language.silence import made_of_silence
@@ -141,16 +142,16 @@ class Understanding:
         language = asked_for(said) or detect(said, primary_language(record.language))
         if primary_language(record.language) == language:
             language = record.language
-        asks = questions(said)
+        asks, listed = _asked_for(said, turn)
         learned = learn(said, primary_language(language), question)
         if not _OF_OTHERS.isdisjoint(asks):
             learned.pop("people", None)  # Who is to be told something is not in the lift.
         number = _continue_number(record, said, question, learned)
         taken_back = _take_back(learned) if heard.unsure else ()
         found_signs = _in_context(
-            signs(engine, said, language), said, question, asks, learned, record
+            signs(engine, said, language), said, question, listed, learned, record
         )
-        doubt = _judge_doubt(record, heard, found_signs, bool(asks or learned or number))
+        doubt = _judge_doubt(record, heard, found_signs, bool(listed or learned or number))
         if doubt.doubtful and record.scenario_type in (None, SILENT_SCENARIO):
             found_signs = _without(
                 found_signs, *(name for name, each in engine.urgencies.items() if each == "P5")
@@ -324,6 +325,14 @@ def _continue_number(
     return ""
 
 
+def _asked_for(said: str, turn: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is asked, and what of it is in the list. First words and cries of danger ask for help,
+    and for nothing that is not in it."""
+    asks = questions(said)
+    listed = tuple(name for name in asks if name != UNLISTED)
+    return (listed if turn == 1 or dangers(said, "") else asks), listed
+
+
 def _news(
     learned: Mapping[str, Any], facts: Mapping[str, Any], record: CallRecord
 ) -> tuple[str, ...]:
@@ -334,7 +343,7 @@ def _news(
 def _asks_again(asks: Sequence[str], record: CallRecord) -> bool:
     """True when the turn before asked the same: whoever is not answered hears no question."""
     before = record.analysis
-    return before is not None and not set(asks).isdisjoint(before.questions)
+    return before is not None and not ({*asks} - {UNLISTED}).isdisjoint(before.questions)
 
 
 def _in_context(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from callflow.language.lexicon import load_lexicon
+from callflow.language.question_topics import NEAR, UNLISTED, topics
+from callflow.language.requests import asks_for_human
 from callflow.language.text import MARKS, tokenize
 
 QUESTIONS: Final = (
@@ -19,7 +21,7 @@ QUESTIONS: Final = (
     *("how_breathing", "how_bleeding", "how_unconscious", "how_fit", "how_choking", "how_birth"),
     *("how_medicine", "how_panic", "phone_dying", "may_sit", "may_stand_on", "may_smoke"),
     *("may_drink", "may_eat", "toilet", "heat", "may_call", "may_hang_up", "tell_somebody"),
-    *("when_parent", "late", "complaint", "say_again"),
+    *("when_parent", "late", "complaint", "say_again", UNLISTED),
 )
 """Names of the questions, as procedures write them."""
 
@@ -43,7 +45,7 @@ _COVERS: Final = {
     "who_calls": {"ambulance_sent", "fire_sent", "police_sent", "may_call", "help_sent"},
     "tell_somebody": {"late"},
     **{
-        name: {"what_now", "is_air"}
+        name: {"what_now", "is_air", "why_not", "say_again"}
         for name in (
             *("how_breathing", "how_bleeding", "how_unconscious", "how_fit", "how_choking"),
             *("how_birth", "how_medicine", "how_panic"),
@@ -52,6 +54,9 @@ _COVERS: Final = {
 }
 """What is asked besides in other words: the narrower question answers the wider one, too."""
 
+
+_OF_PERSON: Final = ("are_you_human", UNLISTED)
+"""What is not asked besides by somebody who asks for a person."""
 
 _WHAT: Final = frozenset(
     ("sorry", "what", "pardon", "excuse", "me", "que", "perdon", "como", "dice", "dices")
@@ -69,14 +74,24 @@ def _says_only_what(tokens: tuple[str, ...]) -> bool:
 
 def questions(said: str) -> tuple[str, ...]:
     """Return the names of what is asked, in the order of speech, each once and MOST at the most."""
-    heard = tokenize(said.replace("嘛", "吗"))  # They sound alike, and recognisers mix them up.
+    heard = tokenize(
+        said.replace("嘛", "吗") + "."
+    )  # They sound alike, and recognisers mix them up.
     found = [
-        match.section
+        (match.start, match.section)
         for match in load_lexicon("questions").find(heard)
         # "No puedo salir" tells, and "puedo salir" asks.
         if not (match.start and heard.tokens[match.start - 1] == "no" and "_" in match.section)
     ]
     if not found and _says_only_what(heard.tokens):
         return ("say_again",)
-    covered = {wide for name in found for wide in _COVERS.get(name, ())}
-    return tuple(dict.fromkeys(name for name in found if name not in covered))[:MOST]
+    listed = list(found)
+    person = asks_for_human(said)
+    for place, name in topics(heard):
+        near = [known for at, known in listed if abs(at - place) <= NEAR]
+        wider = not near or any(known in _COVERS.get(name, ()) for known in near)
+        if wider and not (person and name in _OF_PERSON):
+            found.append((place, name))
+    names = [name for _, name in sorted(found, key=lambda each: each[0])]
+    covered = {wide for name in names for wide in _COVERS.get(name, ())}
+    return tuple(dict.fromkeys(name for name in names if name not in covered))[:MOST]

@@ -1,0 +1,247 @@
+"""Finds what a question is about by the words that stand in it, in whatever order.
+
+Callers ask in more ways than phrases can be listed, and recognisers leave words out. So a stretch
+that has the form of a question (`lexicons/question_forms.txt`) is looked through for the words of
+what callers ask (`lexicons/question_topics.txt`); a long word may have one letter wrong.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Final
+
+from callflow.language.lexicon import load_lexicon
+from callflow.language.text import MARKS, Tokens, is_han, lexicon_lines, listed
+
+UNLISTED: Final = "other"
+"""What is asked, but in no list: answered by saying so."""
+
+NEAR: Final = 9
+_NEAR_HAN: Final = 14
+"""So many words (characters) a question is long at the most."""
+_OPENERS: Final = frozenset(
+    listed(
+        "so and but ok okay please or no yes well then now also hey hello right y pero o vale si "
+        "oiga entonces ya yeah just sorry look listen mate bueno oye"
+    )
+)
+_BEFORE: Final = 2
+_DENYING: Final = frozenset(("no", "nunca", "不"))
+_LONG: Final = 5
+_PREFIX: Final = 3
+_OF_ADVICE: Final = (
+    "may_",
+    "pull_",
+    "should_",
+    "how_b",
+    "how_u",
+    "how_f",
+    "how_c",
+    "how_m",
+    "how_p",
+)
+_Where = dict[int, list[int]]  # the places of the words of a group
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    topic: str
+    groups: tuple[int, ...]
+    without: tuple[int, ...]
+    bare: bool
+
+
+class _Topics:
+    """The rules, and the groups that a word belongs to: whole, by its beginning, and in Chinese."""
+
+    def __init__(self) -> None:
+        self.rules: list[_Rule] = []
+        self.whole: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        self.begun: dict[str, list[tuple[tuple[str, ...], int]]] = defaultdict(list)
+        self.han: dict[str, list[int]] = defaultdict(list)
+        self.long: dict[str, set[str]] = defaultdict(set)
+        count, topic = 0, ""
+        for line in lexicon_lines("question_topics"):
+            if line.startswith("["):
+                topic = line[1:-1]
+            elif line:
+                wanted, _, unwanted = line.removeprefix("!").partition(" - ")
+                groups = [*wanted.split("+"), *filter(None, [unwanted])]
+                for number, group in enumerate(groups, count):
+                    for word in group.split("|"):
+                        self._add(word.strip(), number)
+                last = count + len(groups)
+                numbers = tuple(range(count, last))
+                split = len(wanted.split("+"))
+                self.rules.append(
+                    _Rule(topic, numbers[:split], numbers[split:], line.startswith("!"))
+                )
+                count = last
+
+    def _add(self, word: str, group: int) -> None:
+        if is_han(word) or word.isdecimal():
+            self.han[word].append(group)
+            if not word.isdecimal():
+                return
+        parts = tuple(word.split("_"))
+        if word.endswith("*"):
+            self.begun[parts[0].rstrip("*")[:_PREFIX]].append((parts, group))
+        else:
+            self.whole[parts].append(group)
+        for part in parts:
+            if len(part) >= _LONG and not part.endswith("*"):
+                self.long[part[0]].add(part)
+
+    def places(self, tokens: Sequence[str]) -> _Where:
+        """Where the words of each group stand."""
+        words = [self._meant(token) for token in tokens]
+        found: _Where = defaultdict(list)
+        for at, word in enumerate(words):
+            for size in (1, 2, 3, 4):
+                for group in self.whole.get(tuple(words[at : at + size]), ()):
+                    found[group].append(at)
+            for parts, group in self.begun.get(word[:_PREFIX], ()):
+                if _fits(parts, words[at : at + len(parts)]):
+                    found[group].append(at)
+        if any(map(is_han, tokens)):
+            letters = "".join(
+                token if is_han(token) or token.isdecimal() else " " * len(token)
+                for token in tokens
+            )
+            at_letter = [at for at, token in enumerate(tokens) for _ in token]
+            for key, groups in self.han.items():
+                place = letters.find(key)
+                while place >= 0:
+                    for group in groups:
+                        found[group].append(at_letter[place])
+                    place = letters.find(key, place + 1)
+        return found
+
+    def _meant(self, token: str) -> str:
+        """The word itself, or the one long word that is a letter away from it."""
+        if len(token) < _LONG or token in self.long[token[0]]:
+            return token
+        near = [word for word in self.long[token[0]] if _is_one_off(token, word)]
+        return near[0] if len(near) == 1 else token
+
+
+def _fits(parts: Sequence[str], words: Sequence[str]) -> bool:
+    return len(parts) == len(words) and all(
+        word.startswith(part[:-1]) if part.endswith("*") else word == part
+        for part, word in zip(parts, words, strict=True)
+    )
+
+
+def _is_one_off(one: str, other: str) -> bool:
+    """True when one letter is left out, put in, or another."""
+    if abs(len(one) - len(other)) > 1:
+        return False
+    same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if same is None:
+        return True
+    return one[same + 1 :] in (other[same:], other[same + 1 :]) or one[same:] == other[same + 1 :]
+
+
+def topics(heard: Tokens) -> list[tuple[int, str]]:
+    """Return what is asked by place, in the order of speech; UNLISTED where that is in no list."""
+    sure, advice, states = _forms(heard)
+    where = _rules().places(heard.tokens)
+    for before in (_BEFORE, NEAR):
+        if named := _named(heard, where, (sure, advice, states), before):
+            return named
+    return [(sure[0], UNLISTED)] if sure else []
+
+
+def _named(
+    heard: Tokens, where: _Where, forms: Sequence[Sequence[int]], before: int
+) -> list[tuple[int, str]]:
+    """What the words are about; `before`: so many of them may stand before the form."""
+    sure, advice, states = forms
+    bounds = _clauses(heard.tokens)
+    found: dict[str, tuple[int, int, int]] = {}
+    for rule in _rules().rules:
+        if not all(group in where for group in rule.groups) or where.keys() & set(rule.without):
+            continue
+        span = _nearest([where[group] for group in rule.groups], heard.tokens, bounds)
+        if span is None:
+            continue
+        at_work = [*sure, *advice, *(() if rule.topic.startswith(_OF_ADVICE) else states)]
+        if rule.bare or any(_reaches(at, span, heard.tokens, bounds, before) for at in at_work):
+            worth = len(rule.groups)
+            if rule.topic not in found or worth > found[rule.topic][2]:
+                found[rule.topic] = (*span, worth)
+    best = max((worth for *_, worth in found.values()), default=0)
+    return sorted(
+        (low, topic) for topic, (low, _, worth) in found.items() if worth == best or worth > 1
+    )
+
+
+def _clauses(tokens: Sequence[str]) -> list[int]:
+    """The number of the clause that each token stands in."""
+    clause, found = 0, []
+    for token in tokens:
+        found.append(clause)
+        clause += token in MARKS
+    return found
+
+
+def _reach(tokens: Sequence[str], at: int) -> int:
+    return _NEAR_HAN if is_han(tokens[at]) else NEAR
+
+
+def _nearest(
+    places: Sequence[list[int]], tokens: Sequence[str], clauses: Sequence[int]
+) -> tuple[int, int] | None:
+    """The first stretch of one clause in which all of these stand near to one another."""
+    for chosen in product(*places):
+        low, high = min(chosen), max(chosen)
+        if high - low <= _reach(tokens, low) and clauses[low] == clauses[high]:
+            return low, high
+    return None
+
+
+def _reaches(
+    form: int,
+    span: tuple[int, int],
+    tokens: Sequence[str],
+    clauses: Sequence[int],
+    before: int,
+) -> bool:
+    """True when a form of a question stands before these words (in Chinese: near to them)."""
+    low, high = span
+    if is_han(tokens[form]):
+        return min(abs(low - form), abs(high - form)) <= _NEAR_HAN and clauses[form] == clauses[low]
+    return form - before <= high <= form + NEAR + 1 and clauses[form] == clauses[low]
+
+
+def _forms(heard: Tokens) -> tuple[list[int], list[int], list[int]]:
+    """Where words have the form of a question: surely, perhaps, and perhaps one of facts."""
+    matches = load_lexicon("question_forms").find(heard)
+    telling = [(m.start, m.end) for m in matches if m.section == "tells"]
+    asked = [m.end for m in matches if m.section == "asks of"]
+    found: dict[str, list[int]] = {"asks": [], "may ask": [*asked], "is it": []}
+    for match in matches:
+        kind = match.section.removeprefix("start ")
+        if kind != match.section and not _begins(heard.tokens, match.start):
+            continue
+        told = any(start <= match.start <= end for start, end in telling)
+        if told and not any(end <= match.start for end in asked):
+            continue
+        denied = kind != "asks" and heard.tokens[max(0, match.start - 1)] in _DENYING
+        if kind in found and not denied:
+            found[kind].append(match.start)
+    marks = [max(0, at - 1) for at, token in enumerate(heard.tokens) if token == "?"]
+    return [*found["asks"], *marks], found["may ask"], found["is it"]
+
+
+def _begins(tokens: Sequence[str], at: int) -> bool:
+    return at == 0 or tokens[at - 1] in MARKS or tokens[at - 1] in _OPENERS
+
+
+@cache
+def _rules() -> _Topics:
+    return _Topics()
