@@ -31,6 +31,7 @@ WATCHDOG = "watchdog"
 
 RUN_TURN = "callflow.run_turn"
 RING = "callflow.ring"
+FETCH = "callflow.fetch"
 SWEEP = "callflow.sweep"
 ARCHIVE = "callflow.archive"
 

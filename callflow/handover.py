@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from urllib.parse import urlencode
 
 from callflow.call import ladder
 from callflow.call.limits import Escalation, escalation
@@ -29,6 +28,7 @@ from callflow.store.calls import CallStore
 from callflow.store.handovers import AlertStatus, AlertStep, Handovers
 from callflow.store.result import Lease, Result
 from callflow.twilio.rest import CallIsOver, Telephone, TelephoneError
+from callflow.twilio.urls import ANSWER, AT_ONCE, Patience, callback_url
 
 POISON = "poison"
 """Why a human is rung: the turn has cost too many workers."""
@@ -72,6 +72,31 @@ class RingResult(StrEnum):
     """Nobody is to be rung now: it is too early, somebody else did it, or the call is over."""
     NOBODY = "nobody"
     """There is no number to ring, or no telephone to ring it with."""
+
+
+class Fetched(StrEnum):
+    """What became of asking the carrier for a caller's line."""
+
+    OK = "ok"
+    FAILED = "failed"
+    OVER = "over"
+    """The line is closed."""
+    IMPOSSIBLE = "impossible"
+    """No telephone is configured."""
+
+
+def recover_line(store: CallStore, ringing: Ringing, call_sid: str) -> Fetched:
+    """Bring a caller to another web process: theirs is frozen, cut off or stalled.
+
+    What it was saying goes on where it can have been heard to. Where the carrier could not be asked
+    the next sweep has it asked again.
+    """
+    store.handovers.add_journal_line(call_sid, "line_lost", "its web process has fallen silent")
+    # By webhooks from here on: another socket might reach the same process.
+    fetched = ringing.fetch(call_sid, path="/voice/relay-ended", by_webhooks=True)
+    if fetched is not Fetched.FAILED:
+        store.lines.release(call_sid)
+    return fetched
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,22 +202,33 @@ class Ringing:
             self.fetch(call_sid)
         return result
 
-    def fetch(self, call_sid: str, *, told: int | None = None) -> None:
-        """Bring the caller into the conference at once, or to a phrase that a person has for them.
+    def fetch(
+        self,
+        call_sid: str,
+        *,
+        told: int | None = None,
+        path: str = "/voice/join",
+        by_webhooks: bool = False,
+    ) -> Fetched:
+        """Bring the caller into the conference at once, or to a phrase that a person has for them,
+        or wherever `path` leads.
 
         Lost or refused, the caller comes with their next word or their next silence: every answer
         to their line looks into the record first. `told`: the last turn whose reply they have heard
         for sure.
         """
         if self.telephone is None or self.public_url is None:
-            return
+            return Fetched.IMPOSSIBLE
         query = {} if told is None else {"told": str(told)}
+        query |= {"w": "1"} if by_webhooks else {}
         try:
-            self.telephone.redirect(call_sid, self._url("/voice/join", query))
+            self.telephone.redirect(call_sid, self._url(path, query, AT_ONCE))
         except CallIsOver:
-            return
+            return Fetched.OVER
         except TelephoneError as error:
             self.handovers.add_journal_line(call_sid, "fetch_failed", error.reason)
+            return Fetched.FAILED
+        return Fetched.OK
 
     def left(self, call_sid: str) -> Result:
         """The human has left the conference: the agent has the call again."""
@@ -233,9 +269,8 @@ class Ringing:
     def _site(self, status: AlertStatus) -> Site | None:
         return None if status.site is None else self.sites.get(status.site)
 
-    def _url(self, path: str, query: Mapping[str, str]) -> str:
-        asked = f"?{urlencode(query)}" if query else ""
-        return f"{self.public_url}{path}{asked}"
+    def _url(self, path: str, query: Mapping[str, str], patience: Patience = ANSWER) -> str:
+        return callback_url(self.public_url or "", path, query, patience)
 
 
 def _contacts(alert: HumanAlert, site: Site) -> tuple[Human, ...]:

@@ -29,7 +29,18 @@ from kombu.exceptions import OperationalError
 
 from callflow import tracing
 from callflow.call.urgency import AHEAD, LAST, Urgency
-from callflow.celery import CALLS, RING, RUN_TURN, TAKEOVER, TESTS, TURNS, URGENT, WATCHDOG, app
+from callflow.celery import (
+    CALLS,
+    FETCH,
+    RING,
+    RUN_TURN,
+    TAKEOVER,
+    TESTS,
+    TURNS,
+    URGENT,
+    WATCHDOG,
+    app,
+)
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -68,6 +79,11 @@ def wake(call_sid: str, *, takeover: bool = False, urgency: Urgency | None = Non
 def wake_ring(call_sid: str) -> Wake:
     """Ask any worker to see who is to be rung for this call. Waking twice rings nobody twice."""
     return _send(RING, call_sid, TAKEOVER)
+
+
+def wake_fetch(call_sid: str) -> Wake:
+    """Ask any worker to have the carrier bring this caller to a web process that listens."""
+    return _send(FETCH, call_sid, TAKEOVER)
 
 
 def next_turns(queue: str, most: int) -> list[tuple[bytes, str]]:

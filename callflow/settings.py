@@ -120,7 +120,7 @@ class Settings(BaseModel):
     """YAML or CSV: which number is which lift, and whom to ring for it."""
     voice: Literal["gather", "relay"] = "gather"
     """How calls are spoken where a site does not say: webhooks, or a ConversationRelay socket."""
-    reply_wait_s: float = Field(3.5, ge=0.5, le=10)
+    reply_wait_s: float = Field(2.5, ge=0.5, le=10)
     """A reply that is not there after so long: the caller hears a holding phrase."""
     outage_transfer_s: float = Field(10.0, ge=1, le=120)
     """The server that holds the calls is gone for so long: the caller is put through to a human."""

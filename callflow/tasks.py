@@ -5,7 +5,8 @@ from __future__ import annotations
 from celery import Task
 
 from callflow import bootstrap, logs, tracing
-from callflow.celery import ARCHIVE, RING, RUN_TURN, SWEEP, app
+from callflow.celery import ARCHIVE, FETCH, RING, RUN_TURN, SWEEP, app
+from callflow.handover import recover_line
 from callflow.turn import FOR_NOTHING
 
 
@@ -28,6 +29,17 @@ def ring(self: Task, call_sid: str) -> str:
         tracing.span("ring", call_sid=call_sid),
     ):
         return str(bootstrap.ringing().ring(call_sid))
+
+
+@app.task(name=FETCH, bind=True)  # type: ignore[untyped-decorator]
+def fetch(self: Task, call_sid: str) -> str:
+    """Bring one caller, whom no web process listens to any more, to another one."""
+    with (
+        logs.bound(call_sid=call_sid, worker=self.request.hostname),
+        tracing.extract(self.request),
+        tracing.span("fetch", call_sid=call_sid),
+    ):
+        return str(recover_line(bootstrap.store(), bootstrap.ringing(), call_sid))
 
 
 @app.task(name=SWEEP, bind=True)  # type: ignore[untyped-decorator]

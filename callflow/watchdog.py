@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from callflow import logs, tracing
 from callflow.call.limits import Escalation
 from callflow.handover import hand_on
-from callflow.messages import any_waits, discard, next_turns, wake, wake_ring
+from callflow.messages import any_waits, discard, next_turns, wake, wake_fetch, wake_ring
 from callflow.store.calls import CallStore
 from callflow.store.leases import Findings, Leases, Suspect
 from callflow.store.result import Result
@@ -39,6 +39,8 @@ class Sweep:
     """owed turns whose message was lost"""
     rung: int = 0
     """calls whose ladder of humans was to go on"""
+    fetched: int = 0
+    """calls whose callers no web process listened to any more"""
     abandoned: int = 0
     """ended because nothing has happened for very long"""
 
@@ -101,6 +103,8 @@ class Watchdog:
             wake(lost.call_sid, takeover=lost.attempts > 0, urgency=lost.urgency)
         for call_sid in found.rings:
             wake_ring(call_sid)
+        for call_sid in found.lines:
+            wake_fetch(call_sid)
         ended = [
             self.store.end(call_sid, "abandoned", now_ms=now_ms) for call_sid in found.abandoned
         ]
@@ -112,6 +116,7 @@ class Watchdog:
             to_human=passed.count(Escalation.HUMAN),
             woken=len(unclaimed),
             rung=len(found.rings),
+            fetched=len(found.lines),
             abandoned=ended.count(Result.OK),
         )
 

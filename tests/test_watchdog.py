@@ -265,7 +265,7 @@ def test_an_understudy_sweeps_when_nobody_has_for_a_second(parts: Parts) -> None
 
 def test_a_sweep_says_what_it_did() -> None:
     assert str(Sweep(reclaimed=2, to_worker=1, to_human=1)) == (
-        "reclaimed=2 to_worker=1 to_human=1 woken=0 rung=0 abandoned=0"
+        "reclaimed=2 to_worker=1 to_human=1 woken=0 rung=0 fetched=0 abandoned=0"
     )
 
 

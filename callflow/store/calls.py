@@ -33,6 +33,7 @@ from callflow.store.encoding import (
 from callflow.store.failover import Failover
 from callflow.store.handovers import Handovers
 from callflow.store.keys import SAID_CHANNEL
+from callflow.store.lines import CallerLines
 from callflow.store.reply_playback import ReplyPlayback
 from callflow.store.result import (
     AnalysisSaved,
@@ -68,8 +69,9 @@ class CallStore:
     """The calls of one deployment in one Redis server (or one slot each of a cluster).
 
     `handovers`: the way to a human and back; `staff`: what people do in a call; `playback`: how
-    much of a reply was heard; `failover`: what a failover may take. `archiving`: records last, so
-    those of complete calls stay until the lasting store has them.
+    much of a reply was heard; `failover`: what a failover may take; `lines`: which socket speaks
+    with a caller. `archiving`: records last, so those of complete calls stay until the lasting
+    store has them.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class CallStore:
         self.staff = StaffActions(scripts, self._end, thread_full=2 * thread_most_entries)
         self.playback = ReplyPlayback(scripts)
         self.failover = Failover(scripts)
+        self.lines = CallerLines(scripts)
 
     # The caller's line: it opens, the caller speaks, it closes ------------------------------------
 

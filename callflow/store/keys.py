@@ -53,6 +53,8 @@ class ShardKeys:
     """by the last time anything was said: every call that is not complete"""
     rings: str
     """by the time at which the ladder of humans goes on: calls for which somebody is to be rung"""
+    lines: str
+    """by the time until which a process of ours answers for the caller's open socket"""
     ended: str
     """by the end: complete calls whose records can still be read"""
     unarchived: str
@@ -61,6 +63,10 @@ class ShardKeys:
     """by when it is next seen whether more was written of them: complete calls that it has"""
     asked: str
     """by the time at which the carrier was last to be asked whether a quiet call is still there"""
+    holders: str
+    """no set, but a hash: which socket holds the line of a call, for those in `lines`"""
+    looked: str
+    """no set: exists while sweeps look at `lines` without a gap"""
     swept: str
     """no set, but as SWEPT: in a cluster, where a part of the shards may be gone"""
 
@@ -100,10 +106,13 @@ def _shard(number: int) -> ShardKeys:
         owed=f"{base}:owed",
         active=f"{base}:active",
         rings=f"{base}:rings",
+        lines=f"{base}:lines",
         ended=f"{base}:ended",
         unarchived=f"{base}:unarchived",
         archived=f"{base}:archived",
         asked=f"{base}:asked",
+        holders=f"{base}:holders",
+        looked=f"{base}:looked",
         swept=f"{base}:swept",
     )
 

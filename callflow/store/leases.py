@@ -35,8 +35,12 @@ MOST_OF_A_SHARD = 1
 BATCH = 500
 """Calls of one kind that one sweep takes from one shard; the next sweep is a moment away."""
 
-RING_REWAKE_MS = 2_000
-"""A due ring that was given to a sweep and not moved on for so long has lost its message."""
+REWAKE_MS = 2_000
+"""A due ring or line that was given to a sweep and not moved on for so long has lost its
+message."""
+
+LOOK_GAP_MS = 1_000
+"""Nobody looked for so long: whoever holds a line could not beat either, and is given as long."""
 
 EPOCH_TTL_S = 7 * 24 * 3600
 
@@ -80,6 +84,8 @@ class Findings:
     """Calls in which nothing has happened for very long."""
     rings: tuple[str, ...]
     """Calls for which the ladder of humans is to go on: each is given to one look only."""
+    lines: tuple[str, ...]
+    """Calls whose callers no web process listens to any more: each is given to one look only."""
     presence_counts: bool
     """False while an absent subscription proves nothing."""
     failure: StoreError | None = None
@@ -146,7 +152,8 @@ class Leases:
                 overdue_ms=timing.overdue_ms,
                 abandoned_ms=timing.abandoned_ms,
                 most=BATCH,
-                rewake_ms=RING_REWAKE_MS,
+                rewake_ms=REWAKE_MS,
+                gap_ms=LOOK_GAP_MS,
                 now_ms=now_ms,
             )
             for shard in ALL_SHARDS
@@ -162,6 +169,7 @@ class Leases:
             unclaimed=tuple(sid for one in found for sid in one["unclaimed"]),
             abandoned=tuple(sid for one in found for sid in one["abandoned"]),
             rings=tuple(sid for one in found for sid in one["rings"]),
+            lines=tuple(sid for one in found for sid in one.get("lines", ())),
             presence_counts=counts or not overdue,
             failure=failure,
         )

@@ -44,12 +44,13 @@ class ReplyPlayback:
         *,
         left_ms: int = 0,
         played: int | None = None,
+        holder: str | None = None,
         now_ms: int | None = None,
     ) -> None:
         """A relay socket has sent `length` letters of the reply to `turn`, all that it has sent
         takes `left_ms` to say, and the carrier tells that `played` letters were heard (None: it
         tells nothing): the next socket needs to know, should this one break. Nothing happens where
-        the call is over."""
+        the call is over, or another socket than `holder` has the line by now."""
         self._scripts.run(
             on_call(
                 "save_playback",
@@ -58,15 +59,25 @@ class ReplyPlayback:
                 length=length,
                 left_ms=left_ms,
                 played=played,
+                holder=holder,
                 now_ms=now_ms,
             )
         )
 
     def save_played(
-        self, call_sid: str, turn: int, length: int, *, now_ms: int | None = None
+        self,
+        call_sid: str,
+        turn: int,
+        length: int,
+        *,
+        holder: str | None = None,
+        now_ms: int | None = None,
     ) -> None:
         """The carrier tells that the caller has heard `length` letters of the reply to `turn`. Late
-        word of an earlier turn, or of less, changes nothing."""
+        word of an earlier turn, or of less, or of a socket that has lost the line, changes
+        nothing."""
         self._scripts.run(
-            on_call("save_playback", call_sid, turn=turn, played=length, now_ms=now_ms)
+            on_call(
+                "save_playback", call_sid, turn=turn, played=length, holder=holder, now_ms=now_ms
+            )
         )

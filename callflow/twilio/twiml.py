@@ -40,6 +40,8 @@ class Twiml:
     def __init__(self, language: str) -> None:
         """`language` is the call's: it is spoken and recognised."""
         self.language = language
+        self.relays = False
+        """It has a relay socket opened."""
         self._response = VoiceResponse()
 
     def say(self, text: str) -> Self:
@@ -167,6 +169,7 @@ class Twiml:
         `parameters` come back in its first frame; `greeting` is said before it. `action` is asked
         when the socket is lost: without it the call would end there.
         """
+        self.relays = True
         tag = say_tag(self.language)
         relay = self._response.connect(action=action).conversation_relay(
             url=url,

@@ -16,12 +16,15 @@ from callflow.responder.phrases import generic, greeting
 from callflow.responder.sentences import joined
 from callflow.sites.site import Site
 from callflow.twilio.twiml import Twiml
-from callflow.twilio.urls import callback_url, socket_url
+from callflow.twilio.urls import ANSWER, Patience, callback_url, socket_url
 from callflow.web.hints import hints
 from callflow.web.webhook import CallerInput, VoiceRequest, parse_number
 
 FAILED_SOCKETS = 2
 """After so many sockets in a row that failed the call goes on by webhooks."""
+
+BY_WEBHOOKS = "w"
+"""In an address: the call goes on by webhooks."""
 
 MOST_SPOKEN_BYTES = 50_000
 """Of XML in one answer: the carrier takes 64 kB, and a quarter of an hour of speech is more than
@@ -31,10 +34,14 @@ anybody hears to its end. The record keeps the whole."""
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """`base`: where the carrier reaches us, without a slash at its end. `heard`: phrases of people
-    that the caller has heard once one of these addresses is asked, by their ids."""
+    that the caller has heard once one of these addresses is asked, by their ids. `patience`: how
+    long the carrier waits for an answer, and whom it asks then. `by_webhooks`: the call goes on
+    without a socket, since the process that held one fell silent; the next may reach it again."""
 
     base: str
     heard: tuple[str, ...] = ()
+    patience: Patience = ANSWER
+    by_webhooks: bool = False
 
     def to(self, path: str, **query: str | int | None) -> str:
         """An address of ours; values that are None are left out.
@@ -45,7 +52,9 @@ class Addresses:
         given = {name: str(value) for name, value in query.items() if value is not None}
         if self.heard:
             given["p"] = ".".join(self.heard)
-        return callback_url(self.base, path, given)
+        if self.by_webhooks:
+            given[BY_WEBHOOKS] = "1"
+        return callback_url(self.base, path, given, self.patience)
 
     def turn(self, turn: int) -> str:
         """Where what the caller says in `turn` goes."""

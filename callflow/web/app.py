@@ -50,12 +50,14 @@ from callflow.store.replies import Replies
 from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
+from callflow.twilio.urls import answered_within
 from callflow.web import handoffs, health, line_webhooks, metrics, relay, webhook, webhooks
 from callflow.web.answers import Addresses
 from callflow.web.call_access import CallAccess
 from callflow.web.executor import StoreExecutor
 from callflow.web.hints import prepare_hints
 from callflow.web.line_webhooks import StaleCallCheck
+from callflow.web.open_lines import OpenLines
 from callflow.web.operator_messages import MessageCourier, record_heard
 from callflow.web.web_context import WebContext
 from callflow.web.webhook import SignatureGate
@@ -68,7 +70,7 @@ ANSWER_TIMEOUT_S = 0.7
 another answer (measured: 1.4 s with a frozen server), and the utterance rides in the address."""
 
 DRAIN_S = 10
-"""How long a process that is told to end may go on answering: a reply is awaited for 3.5 s."""
+"""How long a process that is told to end may go on answering: a reply is awaited for 2.5 s."""
 
 UNSIGNED = (
     "SIGNATURES ARE NOT CHECKED (CALLFLOW_UNSIGNED): anybody who reaches this port can open and "
@@ -139,11 +141,13 @@ async def _parts(
                 CallReader(client),
                 replies,
                 executor,
-                Addresses(base),
+                OpenLines(store.lines, executor),
+                Addresses(base, patience=answered_within(settings.reply_wait_s)),
             )
             bring = MessageCourier(web).from_any_thread()
             fitness = health.Health(scripts, settings.timing, executor)
             async with (
+                web.lines.running(),
                 fitness.watching(),
                 _checking_stale_calls(web, scripts),
                 _reading_all_calls(settings, sites, scripts, executor) as all_calls,
@@ -201,9 +205,10 @@ def _endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
                 return PlainTextResponse("not signed by the carrier of this account", 403)
             with webhook.logged_and_traced(request.scope["path"], voice):
                 try:
-                    twiml = await handler(
-                        await record_heard(CallAccess.by_request(request.state.web, voice))
-                    )
+                    call = await record_heard(CallAccess.by_request(request.state.web, voice))
+                    twiml = await handler(call)
+                    if twiml.relays:
+                        await call.web.lines.expect_socket(call.call_sid)
                 except StoreError as error:
                     log.warning("call %s: %s", voice.call_sid, error)
                     raise
@@ -274,8 +279,11 @@ def serve(host: str, port: int) -> None:
             access_log=False,
             ws="websockets-sansio",
             ws_max_size=64 * 1024,
-            ws_ping_interval=10,
-            ws_ping_timeout=10,
+            # A carrier that cannot be reached is noticed before the caller has waited for 4 s.
+            ws_ping_interval=1.0,
+            ws_ping_timeout=1.2,
+            # Balancers keep idle connections for 60 s: whoever closes first must not be us.
+            timeout_keep_alive=75,
             # Whatever a proxy says of itself: the signature is over the public address alone.
             proxy_headers=False,
             server_header=False,

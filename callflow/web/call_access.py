@@ -13,7 +13,7 @@ from callflow.errors import StoreError, UnknownCall
 from callflow.sites.site import Site
 from callflow.store.result import Result, UtteranceStored
 from callflow.twilio.twiml import Twiml
-from callflow.web.answers import Addresses, Answers
+from callflow.web.answers import BY_WEBHOOKS, Addresses, Answers
 from callflow.web.playback import heard_part
 from callflow.web.web_context import LOOK_WITHIN_S, WebContext
 from callflow.web.webhook import CallerInput, VoiceRequest
@@ -31,7 +31,9 @@ class CallAccess:
     @classmethod
     def by_request(cls, web: WebContext, request: VoiceRequest) -> CallAccess:
         """The call that a request is about. Raises InvalidCallSid."""
-        return cls(web, request, request.call_sid, web.addresses)
+        by_webhooks = BY_WEBHOOKS in request.query
+        addresses = replace(web.addresses, by_webhooks=by_webhooks)
+        return cls(web, request, request.call_sid, addresses)
 
     @classmethod
     def by_sid(cls, web: WebContext, call_sid: str) -> CallAccess:
@@ -60,6 +62,8 @@ class CallAccess:
         if status is not None and not same_language(language, status.language):
             language = status.language
         voice = site.voice if site is not None and site.voice else self.web.settings.voice
+        if self.addresses.by_webhooks:
+            voice = "gather"
         return Answers(self.addresses, language, voice, site)
 
     def conclude(self, status: CallStatus) -> Twiml | None:

@@ -73,6 +73,7 @@ async def go_on(call: CallAccess, *, fresh: str | None = None) -> Twiml:
     if status is None:
         answers = call.answers()
         return answers.listen(1, fresh or answers.phrase("still_here"))
+    await call.web.lines.release_call(call.call_sid)
     if (over := call.conclude(status)) is not None:
         return over
     told = call.request.number("told", MAX_TURN)

@@ -36,6 +36,7 @@ from callflow.web.answers import FAILED_SOCKETS, OpeningReply, UnstoredInput
 from callflow.web.call_access import CallAccess
 from callflow.web.handoffs import fetch_human, fetch_human_soon, resume_if_nobody_came
 from callflow.web.line_webhooks import end_closed, go_on
+from callflow.web.open_lines import OpenLine
 from callflow.web.operator_messages import SocketMessages
 from callflow.web.playback import Playback
 from callflow.web.web_context import ASKED_WITHIN_S, DUE_S, PHRASES, WebContext, now_ms
@@ -47,7 +48,10 @@ SETUP_WITHIN_S = 10.0
 
 MAX_FRAME_CHARS = 64 * 1024
 
-NORMAL, POLICY_VIOLATION = 1000, 1008
+NORMAL, GOING_AWAY, NO_CODE, POLICY_VIOLATION = 1000, 1001, 1005, 1008
+CLOSED = (NORMAL, GOING_AWAY)
+"""With these the carrier closes. With others the connection broke, or perhaps: a web server gives
+NO_CODE for both."""
 
 STOP_AGAIN_S = 0.1
 
@@ -87,8 +91,11 @@ class SocketSession:
     """One socket's side of the conversation. `send` sends one frame. Every method may raise
     SessionOver."""
 
-    def __init__(self, call: CallAccess, send: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(
+        self, call: CallAccess, line: OpenLine, send: Callable[[str], Awaitable[None]]
+    ) -> None:
         self.call = call
+        self._line = line
         self._web = call.web
         self._send = send
         self._answers = call.answers()
@@ -117,6 +124,8 @@ class SocketSession:
         self._answers = self.call.answers(CallStatus.of(record))
         if record.outcome is not None:
             await self.leave("ended")
+        with suppress(StoreError):  # The next beat takes it.
+            await self._web.lines.take(self._line)
         self._next_turn, self._answered = record.heard + 1, record.answered
         self._playback.tells = record.sent is not None and record.sent.played is not None
         for entry in record.conversation_thread:
@@ -183,6 +192,9 @@ class SocketSession:
         turn = self._next_turn
         try:
             async with asyncio.timeout(ASKED_WITHIN_S):
+                if not await self._web.lines.is_ours(self._line):
+                    # Said to a process that was frozen; the caller may have said it again since.
+                    await self.leave("outage", said=said, turn=turn)
                 _, turn = await self.call.record_utterance(
                     turn, said, told=self._told, replays=True
                 )
@@ -228,7 +240,10 @@ class SocketSession:
         if known is not None:
             try:
                 await self._web.run_soon(
-                    self._web.store.playback.save_played, self.call.call_sid, *known
+                    self._web.store.playback.save_played,
+                    self.call.call_sid,
+                    *known,
+                    holder=self._line.holder,
                 )
             except StoreError:
                 self._untold = self._untold or (known[0], False)
@@ -411,6 +426,11 @@ class SocketSession:
         silent_since = max(self._playback.quiet_at, self._listening_since)
         return silent_since + self._web.settings.reply_wait_s
 
+    async def leave_when_lost(self) -> None:
+        """Let go of a line that another socket has, or that the carrier was asked for."""
+        await self._line.lost.wait()
+        await self.leave("lost")
+
     # -- what the next socket must know
 
     async def save_untold(self) -> None:
@@ -439,6 +459,7 @@ class SocketSession:
                 len(playback.sent[turn]),
                 left_ms=round(playback.left_s(time.monotonic()) * 1000),
                 played=heard if playback.tells or greeted else None,
+                holder=self._line.holder,
             )
             saved = heard
         self._untold = None
@@ -478,6 +499,7 @@ class RelaySocket:
         self._most = most_per_s
         self._second, self._count = 0, 0
         self.flooded = False
+        self.closed_by_carrier = False
 
     async def frame(self) -> frames.Frame | None:
         """The next frame; None, and a line in the log, for one that is none. Raises Flooded."""
@@ -501,7 +523,8 @@ class RelaySocket:
         """The next one, whatever it is. Raises WebSocketDisconnect."""
         message = await self.socket.receive()
         if message["type"] == "websocket.disconnect":
-            raise WebSocketDisconnect(message.get("code", 1005))
+            self.closed_by_carrier = message.get("code", NO_CODE) in CLOSED
+            raise WebSocketDisconnect(message.get("code", NO_CODE))
         return message
 
     async def setup(self) -> frames.Setup | None:
@@ -547,12 +570,14 @@ async def serve_socket(web: WebContext, websocket: WebSocket) -> None:
         said_of_call = {"CallSid": setup.call_sid, "From": setup.from_, "To": setup.to}
         # What the carrier says of the call is not replaced by what a parameter says.
         request = VoiceRequest({**setup.custom_parameters, **said_of_call}, {})
-        session = SocketSession(CallAccess.by_request(web, request), websocket.send_text)
-        with logs.bound(call_sid=setup.call_sid):
+        call = CallAccess.by_request(web, request)
+        with logs.bound(call_sid=setup.call_sid), web.lines.holding(setup.call_sid) as line:
+            session = SocketSession(call, line, websocket.send_text)
             try:
                 await _run(session, socket)
             finally:
                 await _save_untold(session)
+                await web.lines.release(line, by_carrier=socket.closed_by_carrier)
     except (WebSocketDisconnect, RuntimeError):
         """The line, the carrier or a network has closed it: the action address hears of it."""
 
@@ -560,7 +585,8 @@ async def serve_socket(web: WebContext, websocket: WebSocket) -> None:
 async def _run(session: SocketSession, socket: RelaySocket) -> None:
     try:
         await session.begin()
-        tasks = [asyncio.create_task(way) for way in (session.speak(), _listen(session, socket))]
+        ways = session.speak(), _listen(session, socket), session.leave_when_lost()
+        tasks = [asyncio.create_task(way) for way in ways]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -648,6 +674,7 @@ async def relay_ended(call: CallAccess) -> Twiml:
     request = call.request
     if request.line_closed:
         return await end_closed(call)
+    await call.web.lines.release_call(call.call_sid)
     handoff = _read_handoff(request.fields.get("HandoffData", ""))
     if handoff.get("reason") == "outage":
         number = parse_number(handoff.get("n", "")) or 0

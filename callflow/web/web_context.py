@@ -16,6 +16,7 @@ from callflow.store.reader import CallReader
 from callflow.store.replies import Replies
 from callflow.web.answers import Addresses
 from callflow.web.executor import StoreExecutor
+from callflow.web.open_lines import OpenLines
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +28,7 @@ LOOK_WITHIN_S = 0.5
 """A look into the record takes some milliseconds, and a caller waits in silence meanwhile."""
 
 DUE_S = 0.15
-"""The same when a phrase is due already, after 3.5 s: three of these leave the caller's 4 s."""
+"""The same when a phrase is due already, after 2.5 s."""
 
 ASKED_WITHIN_S = 2.0
 """For so long the store may be asked in vain: an answer that does not come, a new connection, and
@@ -45,6 +46,7 @@ class WebContext:
     reader: CallReader
     replies: Replies
     executor: StoreExecutor
+    lines: OpenLines
     addresses: Addresses
 
     @property

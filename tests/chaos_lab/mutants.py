@@ -178,7 +178,7 @@ MUTANTS = {
         (
             Patch(
                 "settings.py",
-                "reply_wait_s: float = Field(3.5,",
+                "reply_wait_s: float = Field(2.5,",
                 "reply_wait_s: float = Field(9,",
             ),
         ),

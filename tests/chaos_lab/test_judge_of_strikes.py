@@ -270,7 +270,7 @@ def test_of_a_long_log_its_beginning_and_its_end_are_told() -> None:
 
 
 def test_an_answer_has_two_phrases_and_a_human_to_come_in() -> None:
-    assert reply_bound_s(CONDITIONS) == pytest.approx(3 * (3.5 + 3.5 / 4) + 15)
+    assert reply_bound_s(CONDITIONS) == pytest.approx(3 * (2.5 + 3.5 / 4) + 15)
     assert KINDS["mute-net"].harm is Harm.SERVER
 
 

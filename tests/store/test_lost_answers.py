@@ -54,6 +54,11 @@ def _claimed(parts: Parts, sid: str) -> None:
     assert isinstance(parts.store.claim(sid, "w@test/1-aa", "claim-1"), Claimed)
 
 
+def _held(parts: Parts, sid: str) -> None:
+    _opened(parts, sid)
+    parts.store.lines.take(sid, "socket-1")
+
+
 def _answered(parts: Parts, sid: str) -> None:
     _claimed(parts, sid)
     parts.store.commit(_lease(sid), 1, "Stay inside.")
@@ -176,6 +181,12 @@ SCRIPTS: dict[str, tuple[Callable[[Parts, str], None], Asked]] = {
             sid, _unarchived(parts).read([sid])[0].through
         ),
     ),
+    "take_line": (_opened, lambda parts, sid: parts.store.lines.take(sid, "socket-1")),
+    "release_line": (_held, lambda parts, sid: parts.store.lines.release(sid, "socket-1")),
+    "beat_lines": (
+        _held,
+        lambda parts, sid: parts.store.lines.beat({sid: "socket-1"}, back=False),
+    ),
     "list_unarchived": (_opened, lambda parts, sid: _unarchived(parts).look()),
     "sweep": (_with_human, lambda parts, sid: parts.leases.look()),
     "admit_loss": (_behind, lambda parts, sid: parts.store.failover.admit_loss(sid, 3)),
@@ -220,7 +231,7 @@ def _state(parts: Parts, sid: str) -> dict[str, Any]:
     ]
     del record["conversation_thread"]
     shard = keys.shard
-    indexes = (shard.leases, shard.owed, shard.active, shard.rings, shard.ended)
+    indexes = (shard.leases, shard.owed, shard.active, shard.rings, shard.lines, shard.ended)
     return {
         "record": record,
         "journal": [

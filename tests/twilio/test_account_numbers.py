@@ -49,7 +49,7 @@ def numbers(api: RestApi) -> Numbers:
 def test_calls_and_their_end_come_to_us_with_overrides() -> None:
     settings = wanted_settings("https://h.example/lifts", BIN)
     assert settings.voice_url == (
-        "https://h.example/lifts/voice/inbound#ct=1000&rt=5000&tt=15000&rc=2&rp=all"
+        "https://h.example/lifts/voice/inbound#ct=1000&rt=3000&tt=15000&rc=2&rp=all"
     )
     assert settings.status_callback.startswith("https://h.example/lifts/voice/status#ct=")
     assert settings.voice_fallback_url == BIN

@@ -37,7 +37,7 @@ def test_what_rides_in_an_address_comes_back_as_it_was(said: str, turn: int) -> 
 
 def test_the_overrides_stand_behind_the_query() -> None:
     url = callback_url("https://h.example", "/voice/turn", {"n": 1})
-    assert url == "https://h.example/voice/turn?n=1#ct=1000&rt=5000&tt=15000&rc=2&rp=all"
+    assert url == "https://h.example/voice/turn?n=1#ct=1000&rt=3000&tt=15000&rc=2&rp=all"
     assert callback_url("https://h.example", "/x", patience=None) == "https://h.example/x"
 
 

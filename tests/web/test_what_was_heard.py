@@ -71,7 +71,7 @@ def test_a_socket_that_could_not_tell_what_was_heard_tells_it_when_it_ends(
 ) -> None:
     failed = threading.Event()
 
-    def gone(*_: Any) -> str:
+    def gone(*_: Any, **__: Any) -> str:
         failed.set()
         raise StoreUnavailable("test", "gone")
 

@@ -51,7 +51,7 @@ class RunConditions:
     min_replicas: int = 0
     speed: float = 1.0
     letters_per_s: float = 15.0
-    reply_wait_s: float = 3.5
+    reply_wait_s: float = 2.5
     stale_after_s: float = 10.0
     turn_deadline_s: float = 8.0
     sweep_interval_s: float = 0.2

@@ -1,7 +1,7 @@
 -- Complete a call: its line is closed, or a person ends it, and then what became of it is kept. Its
 -- keys get their lifetime here, or, where records last, once the lasting store has them
 -- (settle_archived.lua).
--- KEYS  call thread journal leases owed active rings ended unarchived
+-- KEYS  call thread journal leases owed active rings lines holders ended unarchived
 -- ARGV  outcome   JSON
 --       reason    the same, for the journal
 --       completed_ttl_ms#
@@ -41,9 +41,10 @@ if a.by then
 end
 redis.call('HSET', key.call, 'call_state', call.to, 'assigned_worker', 'null', 'outcome', a.outcome,
   'updated_at', now)
-for _, index in ipairs({key.leases, key.owed, key.active, key.rings}) do
+for _, index in ipairs({key.leases, key.owed, key.active, key.rings, key.lines}) do
   redis.call('ZREM', index, a.call_sid)
 end
+redis.call('HDEL', key.holders, a.call_sid)
 journal('ended', 'reason', a.reason)
 redis.call('ZREMRANGEBYSCORE', key.ended, '-inf', now - a.completed_ttl_ms)
 redis.call('ZADD', key.ended, now, a.call_sid)

@@ -1,17 +1,22 @@
 -- Keep how much of a reply a relay socket has sent to be spoken, or how much of it was heard.
--- KEYS  call
+-- KEYS  call holders
 -- ARGV  turn#
 --       length#?  in letters, of what was sent; nil where the carrier tells what was heard
 --       left_ms#?  how long it takes to say the rest
 --       played#?  how much of it was heard, in letters; nil where the carrier tells nothing
--- Says  ok | stale (of another turn, or of less than is known) | ended (its record is closed)
---       | unknown
+--       holder?   the socket that says so
+-- Says  ok | stale (of another turn, or of less than is known) | fenced (another socket holds the
+--       line since) | ended (its record is closed) | unknown
 local outcome, known = unpack(redis.call('HMGET', key.call, 'outcome', 'sent'))
 if not outcome then
   return say('unknown')
 end
 if outcome ~= 'null' then
   return say('ended')
+end
+local held_by = a.holder and redis.call('HGET', key.holders, a.call_sid)
+if held_by and held_by ~= a.holder then
+  return say('fenced')
 end
 local sent = known and known ~= 'null' and cjson.decode(known) or {turn = -1}
 local before = sent.turn == a.turn and tonumber(sent.played) or nil
