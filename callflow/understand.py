@@ -19,13 +19,14 @@ from callflow.language.caller_facts import learn, plain_answer
 from callflow.language.danger import all_clear, dangers, foreign_dangers
 from callflow.language.detect import asked_for, detect
 from callflow.language.echo import without_echo
+from callflow.language.lexicon import load_lexicon
 from callflow.language.numbers import begun_number, is_whole_number
 from callflow.language.question_topics import UNLISTED
 from callflow.language.questions import questions
 from callflow.language.requests import asks_for_human
 from callflow.language.silence import made_of_silence
 from callflow.language.text import MARKS, is_han, tokenize
-from callflow.procedures.document import SILENT_SCENARIO
+from callflow.procedures.document import DEFAULT_SCENARIO, SILENT_SCENARIO
 from callflow.procedures.triage import (
     EVERYBODY_OUT,
     LIKELY,
@@ -38,6 +39,7 @@ from callflow.procedures.triage import (
     triage,
 )
 from callflow.responder.phrases import generic
+from callflow.responder.scripted import OF_ANY_CALL
 from callflow.retrieval.engine import Engine, Hit
 
 NEAR: Final = 3
@@ -65,6 +67,7 @@ _CALMING: Final[tuple[tuple[str, Any], ...]] = (
 )
 _AGAIN: Final = {"injured": "hurt_again", "danger": "danger_again"}
 
+REPORTER: Final = "third_party_reporter"
 THEY_ANSWER: Final = "ask_talk"
 """Who stands outside and says no to this has told that somebody in there may be unconscious."""
 
@@ -76,6 +79,9 @@ _OF_RELEASE: Final = frozenset(("trapped", "inside"))
 
 _OF_OTHERS: Final = frozenset(("tell_somebody", "may_call"))
 """Questions that name people who are elsewhere."""
+
+_OF_FORCE: Final = frozenset(("may_open", "may_use_key", "may_climb"))
+"""Who asks for leave in mid-call is told no, and forces nothing yet."""
 
 FOREIGN: Final = "language_barrier"
 """What a call is not about that goes on in the language which the caller wanted."""
@@ -95,7 +101,7 @@ class Analysis:
 
     def applied_to(self, record: CallRecord) -> CallRecord:
         """Return the record with it."""
-        moved = self.triage.scenario != record.scenario_type
+        moved = {*self.triage.open} != {*record.open_scenarios}
         return record.model_copy(
             update={
                 "understood": self.turn,
@@ -145,11 +151,12 @@ class Understanding:
         asks, listed = _asked_for(said, turn)
         learned = learn(said, primary_language(language), question)
         if not _OF_OTHERS.isdisjoint(asks):
-            learned.pop("people", None)  # Who is to be told something is not in the lift.
+            for name in ("people", "vulnerable"):
+                learned.pop(name, None)  # Who is to be told something is not in the lift.
         number = _continue_number(record, said, question, learned)
         taken_back = _take_back(learned) if heard.unsure else ()
         found_signs = _in_context(
-            signs(engine, said, language), said, question, listed, learned, record
+            signs(engine, said, language), said, question, asks, learned, record
         )
         doubt = _judge_doubt(record, heard, found_signs, bool(listed or learned or number))
         if doubt.doubtful and record.scenario_type in (None, SILENT_SCENARIO):
@@ -356,12 +363,18 @@ def _in_context(
 ) -> Signs:
     """What the words say when it is known what was asked, and who speaks."""
     facts = {**record.facts, **learned}
+    if record.open_scenarios and not _OF_FORCE.isdisjoint(asks):
+        heard = replace(heard, dangers=heard.dangers - {"forcing_doors"})
     spoken = tokenize(said)
     yes_or_no = plain_answer(spoken, "trapped", set()) if question else None
     told = heard.answered | foreign_dangers(said)
     if question == HURT and learned.get("injured") is True:
         told |= {"medical"}
     if question == THEY_ANSWER and yes_or_no is False and "inside" not in learned:
+        told |= {"medical"}
+    likeliest = heard.scored.likely[0][0] if heard.scored.likely else None
+    reporting = REPORTER in (*record.open_scenarios, likeliest)
+    if reporting and "no_answer" in load_lexicon("states").sections(spoken):
         told |= {"medical"}
     released = heard.released or (question == EVERYBODY_OUT and yes_or_no is True)
     if learned.get("trapped") is True or speaks_of_people_inside(heard.scored):
@@ -426,10 +439,34 @@ def _chunks(
     chunks: list[SopChunk] = []
     for name in wanted:
         chunks += _procedure(engine, name, language, record.retrieved_sop_chunks)
+    if found.urgency != "P5" and not any(chunk.silent for chunk in chunks):
+        chunks += _of_any_call(engine, wanted[0], language, chunks)
     for hit in hits:
         if hit.scenario not in wanted:
             chunks += _aside(engine.chunks(hit.scenario, language))
     return _scored(chunks, hits)
+
+
+def _of_any_call(
+    engine: Engine, scenario: str, language: str, chunks: Sequence[SopChunk]
+) -> list[SopChunk]:
+    """The questions that any call needs the answer to and none of its procedures asks."""
+    asked_of = [chunk for chunk in chunks if chunk.section == "ask"]
+    learned = {line.learns for chunk in asked_of for line in chunk.sentences}
+    if not asked_of or scenario == SILENT_SCENARIO:
+        return []
+    plain = [each for each in engine.chunks(DEFAULT_SCENARIO, language) if each.section == "ask"]
+    return [
+        chunk.model_copy(update={"sop": scenario, "id": f"{chunk.id}.any", "sentences": missing})
+        for chunk in plain
+        if (
+            missing := tuple(
+                line
+                for line in chunk.sentences
+                if line.learns in OF_ANY_CALL - learned and line.learns != "danger"
+            )
+        )
+    ]
 
 
 def _procedure(

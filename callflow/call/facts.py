@@ -96,6 +96,8 @@ def known(record: CallRecord) -> dict[str, Any]:
         facts["human.alert_started"] = True
     if record.handling == "human" or (record.alert and record.alert.state == "accepted"):
         facts["handover.started"] = True
+    if facts.get("people") == 1 and (facts.get("inside") or facts.get("trapped")):
+        facts.setdefault("awake", True)  # Whoever is alone in there is speaking to us.
     if facts.get("awake") is False:
         facts["person.unconscious"] = True
     if facts.get("breathing") is False:
@@ -107,6 +109,8 @@ def answered(question: str, facts: Mapping[str, Any]) -> bool:
     """True when the fact that a question asks for (its `learns`) need not be asked any more."""
     if question == "lift_id" and facts.get("location_confirmed") is True:
         return True  # We know where the lift is that they have confirmed to be in.
+    if question == "injured" and not {"injury", "awake", "breathing"}.isdisjoint(facts):
+        return True
     return question in facts
 
 

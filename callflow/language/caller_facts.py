@@ -26,9 +26,12 @@ INJURIES: Final = (
 )  # fmt: skip
 """What `injury` may say, the gravest first."""
 
-_COUNTING: Final = frozenset(("ask_count", "ask_how_many", "ask_breathe"))
+_COUNTING: Final = frozenset(("ask_count", "ask_how_many", "ask_how_many_out", "ask_breathe"))
 _HURTING: Final = frozenset(
-    ("ask_injury", "ask_injured", "ask_hurt", "ask_hurt_yes_no", "ask_safe", "ask_one_voice")
+    listed(
+        "ask_injury ask_injured ask_hurt ask_hurt_yes_no ask_safe ask_one_voice ask_symptoms "
+        "ask_worse ask_unwell ask_done aftercare_now"
+    )
 )
 _WHERE_TO_CALL: Final = frozenset(("ask_callback", "ask_reporter"))
 _NAMING: Final = frozenset((*_WHERE_TO_CALL, "ask_name", "ask_who"))
@@ -46,6 +49,10 @@ _ANSWERED: Final[dict[str, tuple[str, Any, Any]]] = {
     "ask_step_out": ("doors_open", True, None),
     "ask_vulnerable": ("vulnerable", None, []),
     "ask_with": ("people", None, 1),
+    "ask_alone": ("people", None, 1),
+    "ask_safe_now": ("people", 1, None),
+    "ask_breathe": ("injured", False, True),
+    "ask_breathe_all": ("injured", False, True),
     "ask_empty": ("people", 0, None),
     "ask_location": ("location_confirmed", True, False),
     "confirm_location": ("location_confirmed", True, False),
@@ -133,7 +140,11 @@ def _answered(heard: Tokens, said: Sequence[Match], asked: str | None) -> dict[s
             else fact == "danger" and denies_danger(heard)
         )
         answer = False if well else None
-    if answer and fact == "injured" and any(m.section == "inside" and m.start <= 2 for m in said):
+    if (
+        answer
+        and fact == "injured"
+        and any(m.section in ("inside", "trapped") and m.start <= 2 for m in said)
+    ):
         answer = (
             None  # "Yes we are inside" tells of no injury; one that it names counts all the same.
         )

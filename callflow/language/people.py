@@ -27,7 +27,7 @@ def people(heard: Tokens, asked: bool, *, clause: bool = False) -> int | None:
     found = [
         *_totals(heard, matches, asked, clause),
         *_groups(heard, matches),
-        *_stated_counts(matches, asked),
+        *_stated_counts(heard, matches, asked),
     ]
     if asked:
         found += _lone_number(heard)
@@ -217,9 +217,11 @@ def _my_people(
     return (-1, ends["person"], False) if "person" in ends else None
 
 
-def _stated_counts(matches: Sequence[Match], asked: bool) -> list[_Count]:
+def _stated_counts(heard: Tokens, matches: Sequence[Match], asked: bool) -> list[_Count]:
     """Words that are a count in themselves: "just me", "nobody in here", 我们俩."""
     values = {"alone": 1, "two": 2, "nobody": 0}
+    # "Just me and my mum": who is named after it is there, too.
+    matches = [m for m in matches if m.section != "alone" or not _goes_on(heard.tokens, m.end)]
     found = [(2, m.start, values[m.section]) for m in matches if m.section in values]
     if asked:
         found += [(-1, m.start, 1) for m in matches if m.section == "asked_one"]
@@ -228,6 +230,11 @@ def _stated_counts(matches: Sequence[Match], asked: bool) -> list[_Count]:
     if any(m.section in ("my", "named") for m in matches) and not asked:
         found = [item for item in found if item[2] != 1 or not _has_person(matches)]
     return found
+
+
+def _goes_on(tokens: tuple[str, ...], place: int) -> bool:
+    joined = place < len(tokens) and tokens[place] != "," and tokens[place] in _AND
+    return joined and tokens[place + 1 : place + 2] not in (("nobody",), ("no",), ("nadie",))
 
 
 def _has_person(matches: Sequence[Match]) -> bool:

@@ -150,18 +150,23 @@ def topics(heard: Tokens) -> list[tuple[int, str]]:
     """Return what is asked by place, in the order of speech; UNLISTED where that is in no list."""
     sure, advice, states = _forms(heard)
     where = _rules().places(heard.tokens)
-    for before in (_BEFORE, NEAR):
-        if named := _named(heard, where, (sure, advice, states), before):
+    clauses = _clauses(heard.tokens)
+    # A recogniser's commas stand anywhere, so what is found in no clause is looked for over all.
+    for before, bounds in ((_BEFORE, clauses), (NEAR, clauses), (NEAR, [0] * len(clauses))):
+        if named := _named(heard, where, (sure, advice, states), before, bounds):
             return named
     return [(sure[0], UNLISTED)] if sure else []
 
 
 def _named(
-    heard: Tokens, where: _Where, forms: Sequence[Sequence[int]], before: int
+    heard: Tokens,
+    where: _Where,
+    forms: Sequence[Sequence[int]],
+    before: int,
+    bounds: Sequence[int],
 ) -> list[tuple[int, str]]:
     """What the words are about; `before`: so many of them may stand before the form."""
     sure, advice, states = forms
-    bounds = _clauses(heard.tokens)
     found: dict[str, tuple[int, int, int]] = {}
     for rule in _rules().rules:
         if not all(group in where for group in rule.groups) or where.keys() & set(rule.without):

@@ -44,6 +44,7 @@ _COVERS: Final = {
     "may_call": {"tell_somebody"},
     "who_calls": {"ambulance_sent", "fire_sent", "police_sent", "may_call", "help_sent"},
     "tell_somebody": {"late"},
+    **{name: {"what_now"} for name in ("toilet", "heat", "phone_dying", "may_open", "will_fall")},
     **{
         name: {"what_now", "is_air", "why_not", "say_again"}
         for name in (

@@ -230,7 +230,9 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
             continue
         if hint >= HINTED or name in signs.scored.cued:
             found.append(name)
-    found += _guessed(signs, likely, begun, urgencies)
+    found += _guessed(signs, likely, before, begun, urgencies)
+    if signs.trapped and all(urgencies.get(name) == "P5" for name in (*found, *before.open)):
+        found.append(DEFAULT_SCENARIO)
     return [name for name in dict.fromkeys(found) if name in urgencies]
 
 
@@ -249,7 +251,11 @@ def _is_unclear(signs: Signs, name: str, share: float) -> bool:
 
 
 def _guessed(
-    signs: Signs, likely: list[tuple[str, float]], begun: bool, urgencies: Mapping[str, Urgency]
+    signs: Signs,
+    likely: list[tuple[str, float]],
+    before: Triage,
+    begun: bool,
+    urgencies: Mapping[str, Urgency],
 ) -> list[str]:
     """A danger to life of which no word was heard: taken to be there where the words are about
     nothing else, and are enough to tell."""
@@ -260,8 +266,10 @@ def _guessed(
         return []
     if signs.dangers:
         return [grave[0][0]]
-    if begun:
+    if begun or (before.open and signs.in_reply):
         return [] if signs.in_reply or grave[0][1] < CLEAR else [grave[0][0]]
+    if likely[0][1] > signs.scored.danger:
+        return []  # The words are more likely about something else.
     plain = signs.trapped or 0 < signs.words <= SHORT
     return [] if plain and grave[0][1] < CLEAR else [grave[0][0]]
 

@@ -10,8 +10,9 @@ follows from the record, so a takeover says the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from threading import Event
 from typing import Any, Final, Literal
 
@@ -25,8 +26,23 @@ from callflow.responder.sentences import heard_prefix, joined, remaining
 AHEAD: Final = 3
 """So many of the next questions a model may choose from; it cannot run away from the procedure."""
 
+BEGINNING: Final = 2
+"""With so many of its own questions the gravest procedure begins."""
+
+OF_ANY_CALL: Final = frozenset(("injured", "danger", "people", "location_confirmed", "lift_id"))
+"""What has to be known of any call: who comes must know where, for how many, and how they are."""
+
 SOME_TURNS: Final = 5
 """For so many turns a sentence that was said is not said again unasked."""
+
+VARIED: Final = frozenset(
+    (
+        *("how_long", "help_sent", "fire_sent", "ambulance_sent", "police_sent", "other"),
+        *("are_you_there", "what_now", "may_hang_up"),
+    )
+)
+"""What callers ask again and again: after MOST_SAID times its next answer is given."""
+MOST_SAID: Final = 2
 
 CLOSINGS: Final = ("staying", "eta_unknown", "check_in", "not_hanging_up", "listening")
 """What is said in turn when there is nothing more to ask or to tell."""
@@ -75,27 +91,58 @@ def conditions(record: CallRecord) -> dict[str, str | None]:
 def next_questions(record: CallRecord) -> dict[str, int]:
     """Return the ids of the questions that may be asked now, and `sop_step` once they were.
 
-    At most AHEAD of them, the one that is due first; none whose answer is known, and none that was
-    asked before in these words.
+    At most AHEAD of them, the one that is due first.
     """
-    facts, sayable = known(record), approved(record)
-    asked = [
+    said = [
         entry.text
         for entry in record.conversation_thread
         if entry.role != "caller" and entry.turn <= record.answered
     ]
-    due: dict[str, int] = {}
-    for index, line in enumerate(_section(record, "ask")):
-        one = sayable.get(line.id)
-        if index < record.sop_step or line.id in due or one is None or one.waits_for is not None:
+    due = _due(record, known(record), _forbidden(record), said)
+    return {line.id: step for line, _, step in islice(due, AHEAD)}
+
+
+def _due(
+    record: CallRecord, facts: Mapping[str, Any], forbidden: set[str], said: Sequence[str]
+) -> Iterator[tuple[Sentence, str, int]]:
+    """The questions that may be asked now, in order, as they are spoken, and the step after each.
+
+    None whose answer is known. What was asked, in whatever words, is not asked again: whoever did
+    not answer had something else on their mind, or has told it in a way that we do not understand.
+    """
+    agenda = _agenda(record)
+    spoken = [(line, *fill(line, facts)) for line in agenda]
+    asked = {line.learns for line, text, _ in spoken if any(text in each for each in said)}
+    for step, (line, text, missing) in enumerate(spoken, start=1):
+        known_by_now = line.learns is not None and (
+            line.learns in asked or answered(line.learns, facts)
+        )
+        if step <= record.sop_step or known_by_now or missing is not None:
             continue
-        if line.learns is not None and answered(line.learns, facts):
-            continue
-        if not any(one.text in said for said in asked):
-            due[line.id] = index + 1
-        if len(due) == AHEAD:
-            break
-    return due
+        if _is_allowed(line, forbidden, facts) and not any(text in each for each in said):
+            yield line, text, step
+
+
+def _agenda(record: CallRecord) -> list[Sentence]:
+    """The questions of all procedures that the call is about: how the gravest of them begins, then
+    what has to be known of any call, then the others."""
+    asks = [
+        chunk.sentences
+        for chunk in record.retrieved_sop_chunks
+        if chunk.section == "ask" and not chunk.aside
+    ]
+    lines = [line for sentences in asks for line in sentences]
+    first = list(asks[0][:BEGINNING]) if asks else []
+    return list(
+        {
+            line.text: line
+            for line in (
+                *first,
+                *(line for line in lines if line.learns in OF_ANY_CALL),
+                *lines,
+            )
+        }.values()
+    )
 
 
 def rules(record: CallRecord) -> tuple[str, ...]:
@@ -232,23 +279,16 @@ class _Script:
                     again = line.answers == "say_again"
                     if text := line.text if again else self._sayable(line, forbidden):
                         found[line.answers] = text
+                elif line.answers in VARIED and self._is_worn(found[line.answers]):
+                    found[line.answers] = self._sayable(line, forbidden) or found[line.answers]
         return [found[name] for name in self.words.questions if name in found]
 
     def question(self) -> tuple[str, int]:
-        """Return the next question and the step after it; "" when all have been asked.
-
-        A question that an earlier procedure of the same call has asked is not asked again, nor one
-        whose answer is known.
-        """
-        questions = _section(self.record, "ask")
-        for index in range(max(self.record.sop_step, 0), len(questions)):
-            question = questions[index]
-            if question.learns is not None and answered(question.learns, self.facts):
-                continue
-            text = self._sayable(question)
-            if text and self._last_said(text) is None:
-                return text, index + 1
-        return "", max(len(questions), self.record.sop_step)
+        """Return the next question and the step after it; "" when all have been asked."""
+        due = _due(self.record, self.facts, self.forbidden, [text for _, text in self.said])
+        for _, text, step in due:
+            return text, step
+        return "", max(len(_agenda(self.record)), self.record.sop_step)
 
     def say(self) -> list[str]:
         """Return one sentence, if there is one: news first, then what was not said before.
@@ -278,6 +318,9 @@ class _Script:
         fresh = [text for text in ends if self._is_fresh(text)]
         oldest = sorted(ends, key=lambda text: self._last_said(text) or 0)
         return [*calm, *(fresh[:1] if calm else (fresh or oldest)[:1])]
+
+    def _is_worn(self, text: str) -> bool:
+        return sum(text in said for _, said in self.said) >= MOST_SAID
 
     def _is_fresh(self, text: str) -> bool:
         """True when it was not said lately: nobody is calmed by the same words again and again."""
@@ -329,14 +372,22 @@ def _is_allowed(line: Sentence, forbidden: set[str], facts: Mapping[str, Any]) -
 
 
 def _forbidden(record: CallRecord, *, aside: bool = True) -> set[str]:
-    """The ids of what a rule of any procedure of the call forbids; `aside`: or of one near it."""
-    return {
-        name
-        for chunk in record.retrieved_sop_chunks
-        if aside or not chunk.aside
-        for rule in chunk.sentences
-        for name in rule.forbids
-    }
+    """The ids of what a rule of any procedure of the call forbids; `aside`: or of one near it.
+
+    What has to be known of any call is asked whatever is only near to the words.
+    """
+    own, near = (
+        {
+            name
+            for chunk in record.retrieved_sop_chunks
+            if chunk.aside == is_near
+            for rule in chunk.sentences
+            for name in rule.forbids
+        }
+        for is_near in (False, True)
+    )
+    needed = {line.id for line in _section(record, "ask") if line.learns in OF_ANY_CALL}
+    return own | (near - needed) if aside else own
 
 
 def fill(line: Sentence, facts: Mapping[str, Any]) -> tuple[str, str | None]:

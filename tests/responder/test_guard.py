@@ -25,6 +25,7 @@ LANGUAGES = ("en", "es", "zh")
 GUARD = Guard()
 # Every fact that a sentence waits for, and a value for every gap.
 ALL_FACTS: dict[str, Any] = {
+    "awake": True,
     "person.unconscious": True,
     "person.not_breathing": True,
     "dispatch.requested": True,
