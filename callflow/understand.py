@@ -333,11 +333,11 @@ def _continue_number(
 
 
 def _asked_for(said: str, turn: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is asked, and what of it is in the list. First words and cries of danger ask for help,
-    and for nothing that is not in it."""
+    """What is asked, and what of it is in the list. First words ask for help, and for nothing that
+    is not in it."""
     asks = questions(said)
     listed = tuple(name for name in asks if name != UNLISTED)
-    return (listed if turn == 1 or dangers(said, "") else asks), listed
+    return (listed if turn == 1 else asks), listed
 
 
 def _news(

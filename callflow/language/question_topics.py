@@ -30,8 +30,9 @@ _OPENERS: Final = frozenset(
     )
 )
 _BEFORE: Final = 2
+_AT_ONCE: Final = 3
 _DENYING: Final = frozenset(("no", "nunca", "不"))
-_LONG: Final = 5
+_LONG: Final = 6
 _PREFIX: Final = 3
 _OF_ADVICE: Final = (
     "may_",
@@ -123,7 +124,8 @@ class _Topics:
 
     def _meant(self, token: str) -> str:
         """The word itself, or the one long word that is a letter away from it."""
-        if len(token) < _LONG or token in self.long[token[0]]:
+        begun = any(_fits(parts[:1], [token]) for parts, _ in self.begun.get(token[:_PREFIX], ()))
+        if len(token) < _LONG or begun or token in self.long[token[0]]:
             return token
         near = [word for word in self.long[token[0]] if _is_one_off(token, word)]
         return near[0] if len(near) == 1 else token
@@ -169,14 +171,21 @@ def _named(
     sure, advice, states = forms
     found: dict[str, tuple[int, int, int]] = {}
     for rule in _rules().rules:
-        if not all(group in where for group in rule.groups) or where.keys() & set(rule.without):
+        if not all(group in where for group in rule.groups):
             continue
         span = _nearest([where[group] for group in rule.groups], heard.tokens, bounds)
-        if span is None:
+        if span is None or any(
+            span[0] <= at <= span[1] + _BEFORE
+            for group in rule.without
+            for at in where.get(group, ())
+        ):
             continue
         at_work = [*sure, *advice, *(() if rule.topic.startswith(_OF_ADVICE) else states)]
         if rule.bare or any(_reaches(at, span, heard.tokens, bounds, before) for at in at_work):
-            worth = len(rule.groups)
+            low, high = span
+            # What stands right behind the form of the question is what it is about.
+            at_once = any(at - 1 <= high and low <= at + _AT_ONCE for at in at_work)
+            worth = len(rule.groups) + at_once
             if rule.topic not in found or worth > found[rule.topic][2]:
                 found[rule.topic] = (*span, worth)
     best = max((worth for *_, worth in found.values()), default=0)
@@ -236,11 +245,18 @@ def _forms(heard: Tokens) -> tuple[list[int], list[int], list[int]]:
         told = any(start <= match.start <= end for start, end in telling)
         if told and not any(end <= match.start for end in asked):
             continue
-        denied = kind != "asks" and heard.tokens[max(0, match.start - 1)] in _DENYING
+        word, before = heard.tokens[match.start], heard.tokens[max(0, match.start - 1)]
+        denied = before in _DENYING and (kind != "asks" or word.startswith(("pued", "pod")))
         if kind in found and not denied:
             found[kind].append(match.start)
+    said = heard.tokens
+    twice = [
+        at
+        for at in range(len(said) - 2)
+        if said[at] == said[at + 2] and said[at + 1] in ("不", "没")  # 走不走
+    ]
     marks = [max(0, at - 1) for at, token in enumerate(heard.tokens) if token == "?"]
-    return [*found["asks"], *marks], found["may ask"], found["is it"]
+    return [*found["asks"], *marks, *twice], found["may ask"], found["is it"]
 
 
 def _begins(tokens: Sequence[str], at: int) -> bool:

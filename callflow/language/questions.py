@@ -56,9 +56,6 @@ _COVERS: Final = {
 """What is asked besides in other words: the narrower question answers the wider one, too."""
 
 
-_OF_PERSON: Final = ("are_you_human", UNLISTED)
-"""What is not asked besides by somebody who asks for a person."""
-
 _WHAT: Final = frozenset(
     ("sorry", "what", "pardon", "excuse", "me", "que", "perdon", "como", "dice", "dices")
 )
@@ -91,7 +88,7 @@ def questions(said: str) -> tuple[str, ...]:
     for place, name in topics(heard):
         near = [known for at, known in listed if abs(at - place) <= NEAR]
         wider = not near or any(known in _COVERS.get(name, ()) for known in near)
-        if wider and not (person and name in _OF_PERSON):
+        if wider and not (person and name == UNLISTED):
             found.append((place, name))
     names = [name for _, name in sorted(found, key=lambda each: each[0])]
     covered = {wide for name in names for wide in _COVERS.get(name, ())}
