@@ -126,9 +126,10 @@ def parse(text: str) -> Frame:
             return Other(other[:64])
 
 
-def text(token: str, *, last: bool) -> str:
+def text(token: str, *, last: bool, interruptible: bool = True) -> str:
     """Words to be spoken in the language set before; `last` ends a reply."""
-    return _dump({"type": "text", "token": clean(token), "last": last})
+    firm = {} if interruptible else {"interruptible": False}
+    return _dump({"type": "text", "token": clean(token), "last": last, **firm})
 
 
 def end(handoff: Mapping[str, Any]) -> str:

@@ -182,6 +182,8 @@ class Twiml:
             interruptible="any",
             # By default Twilio drops what is said while we speak and cannot be interrupted.
             report_input_during_agent_speech="any",
+            # Who speaks on is told from a noise that has stopped our voice.
+            partial_prompts=True,
             # Should the socket break, we know what was heard.
             events="tokens-played",
             welcome_greeting=None if greeting is None else clean(greeting),

@@ -49,10 +49,10 @@ async def fetch_human(call: CallAccess, reason: str = "no_reply") -> bool:
     return alert is not None and alert.state == "ringing"
 
 
-async def fetch_human_soon(call: CallAccess) -> bool:
+async def fetch_human_soon(call: CallAccess, reason: str = "no_reply") -> bool:
     """The same for a caller who must hear something now: False, too, where it takes longer,
     and it goes on behind us."""
-    fetching = asyncio.ensure_future(fetch_human(call))
+    fetching = asyncio.ensure_future(fetch_human(call, reason))
     call.web.executor.keep(fetching)
     done, _ = await asyncio.wait({fetching}, timeout=DUE_S)
     return bool(done) and fetching.result()

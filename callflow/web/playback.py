@@ -199,6 +199,13 @@ class Playback:
                 return turn, heard
         return None
 
+    def go_on(self, turn: int, heard: str) -> None:
+        """It was no interruption: the reply to `turn` goes on with the sentence that broke off."""
+        sent = self.sent[turn]
+        kept = len(sent) - len(unplayed(sent, len(heard)))
+        self.sent[turn], self.heard[turn] = sent[:kept], kept
+        self.cut.discard(turn)
+
     def interrupt_phrases(self, until: str, now: float) -> bool:
         """The same for phrases: one that was begun counts as heard. True when others were dropped:
         what the carrier had not begun, it does not say."""

@@ -28,11 +28,13 @@ from callflow.call.record import CallRecord, CallStatus, ReplyProgress
 from callflow.call.utterance import MAX_UTTERANCE_CHARS, clean
 from callflow.errors import CallEnded, CallflowError, InvalidCallSid, StoreError, UnknownCall
 from callflow.responder.sentences import joined
+from callflow.store.calls import NOT_UNDERSTOOD
 from callflow.store.keys import call_keys
 from callflow.twilio import relay_frames as frames
 from callflow.twilio.twiml import Twiml
 from callflow.web import webhooks
 from callflow.web.answers import FAILED_SOCKETS, OpeningReply, UnstoredInput
+from callflow.web.barge_in import NOISES_MOST, BargeIn
 from callflow.web.call_access import CallAccess
 from callflow.web.handoffs import fetch_human, fetch_human_soon, resume_if_nobody_came
 from callflow.web.line_webhooks import end_closed, go_on
@@ -112,6 +114,11 @@ class SocketSession:
         """The last turn whose reply was sent by this socket."""
         self._phrases = 0
         self._hearing = asyncio.Lock()
+        self._barge_in = BargeIn()
+        self._sound = asyncio.Event()
+        self._cut: tuple[int, str] | None = None
+        """The turn into whose reply something was heard, and what had been heard of it: kept once
+        words come."""
         self._untold: tuple[int, bool] | None = None
         """The turn of whose reply the record does not know how far it was spoken, and whether the
         carrier began with it by itself."""
@@ -182,6 +189,8 @@ class SocketSession:
     async def hear(self, said: CallerInput) -> None:
         """The caller has said or pressed something. The same frame again changes nothing."""
         now = self._listening_since = time.monotonic()
+        if said.text or said.digits:
+            await self._keep_cut()
         # One after the other: a silence must not overtake the words that end it.
         async with self._hearing:
             await self._store(said, now)
@@ -216,21 +225,56 @@ class SocketSession:
         recent = now - at < REPLAY_S or turn > self._answered
         return recent and words == (last.text, last.digits)
 
-    def still_speaking(self) -> None:
-        """The caller is in the middle of a sentence: not silent."""
-        self._listening_since = time.monotonic()
+    def hear_guess(self, words: str = "") -> None:
+        """Something is heard that may become words. It is no silence as long as they may come."""
+        now = time.monotonic()
+        self._barge_in.hear_sound(now, words)
+        self._sound.set()
+        if self._barge_in.is_speaking(now):
+            self._listening_since = now
 
     async def interrupted(self, until: str) -> None:
-        """The caller spoke into what we were saying: keep what they had heard of it."""
-        self.still_speaking()
+        """The caller spoke into what we were saying, or a noise has stopped it."""
+        self.hear_guess()
         await self._messages.interrupt(until)
-        cut = self._playback.interrupt(until, time.monotonic())
+        # Twice, and nothing was said between: what was heard the first time is all of it.
+        self._cut = self._playback.interrupt(until, time.monotonic()) or self._cut
+
+    async def _keep_cut(self) -> None:
+        """Words came: what the caller had heard before them is all that they will hear of it."""
+        self._barge_in.hear_words()
+        cut, self._cut = self._cut, None
         if cut is not None:
             # Else the reply stands as a whole; what was cut off of it may be said again.
             with suppress(StoreError):
                 await self._web.run_soon(
                     self._web.store.playback.interrupt, self.call.call_sid, *cut
                 )
+
+    async def go_on_after_noises(self) -> None:
+        """Say what a noise has cut off, for as long as the session lasts."""
+        while True:
+            self._sound.clear()
+            due_s = self._barge_in.due_in_s(time.monotonic())
+            if due_s == 0:
+                await self._go_on_after_noise()
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(due_s):
+                        await self._sound.wait()
+
+    async def _go_on_after_noise(self) -> None:
+        """No words have come. After some such noises a human is rung, and our voice cannot be
+        stopped any more."""
+        self._barge_in.go_on()
+        if self._barge_in.noises == NOISES_MOST:
+            await fetch_human_soon(self.call, NOT_UNDERSTOOD)
+        cut, self._cut = self._cut, None
+        if cut is not None:
+            self._playback.go_on(*cut)
+            self._turns.put_nowait(cut[0])
+        elif self._playback.quiet_at < time.monotonic() and self._answered == self._next_turn - 1:
+            await self._speak_phrase("say_slower")
 
     async def played(self, text: str) -> None:
         """The caller has heard these words of ours: should the socket break, we go on after them,
@@ -376,7 +420,8 @@ class SocketSession:
         if (new or reply.done) and not await self.call.may_say(turn, reply.text):
             return False
         if new or (reply.done and reply.text):
-            await self._send(frames.text(new, last=reply.done))
+            stoppable = self._barge_in.noises < NOISES_MOST
+            await self._send(frames.text(new, last=reply.done, interruptible=stoppable))
             self._playback.add_reply(turn, new, time.monotonic())
             await self._save_sent(turn)
         else:
@@ -437,6 +482,10 @@ class SocketSession:
         """The socket is gone, and the server may be back: whoever goes on must not say again what
         was heard meanwhile. Raises StoreError."""
         self._playback.stop(time.monotonic())
+        if self._cut is not None:
+            turn, heard = self._cut
+            self._playback.heard[turn] = len(heard)
+            self._untold = turn, True
         await self._save_untold()
         await self._messages.note_heard()
 
@@ -585,7 +634,12 @@ async def serve_socket(web: WebContext, websocket: WebSocket) -> None:
 async def _run(session: SocketSession, socket: RelaySocket) -> None:
     try:
         await session.begin()
-        ways = session.speak(), _listen(session, socket), session.leave_when_lost()
+        ways = (
+            session.speak(),
+            _listen(session, socket),
+            session.leave_when_lost(),
+            session.go_on_after_noises(),
+        )
         tasks = [asyncio.create_task(way) for way in ways]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -654,7 +708,7 @@ async def _take(session: SocketSession, frame: frames.Frame | None) -> None:
                 CallerInput(frame.text[:MAX_UTTERANCE_CHARS], confidence=frame.confidence)
             )
         case frames.Prompt():
-            session.still_speaking()
+            session.hear_guess(frame.text)
         case frames.Interrupt():
             await session.interrupted(frame.heard)
         case frames.Played():

@@ -162,6 +162,7 @@ def test_a_relay_speaks_and_hears_the_language_of_the_call() -> None:
         "dtmfDetection": "true",
         "interruptible": "any",
         "reportInputDuringAgentSpeech": "any",
+        "partialPrompts": "true",
         "events": "tokens-played",
         "welcomeGreeting": "您好 <1>",
         "welcomeGreetingInterruptible": "any",
