@@ -21,8 +21,7 @@ from callflow.errors import SettingsError
 from callflow.handover import Ringing
 from callflow.heartbeat import Drain, Heartbeat, worker_name
 from callflow.intake import Intake
-from callflow.procedures.library import SopLibrary
-from callflow.procedures.reload import Reloader
+from callflow.procedures.library import Reloader, SopLibrary
 from callflow.redis.client import Client, connect
 from callflow.redis.scripts import Replicas, Scripts
 from callflow.responder import Responder

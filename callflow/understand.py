@@ -15,16 +15,15 @@ from callflow.call.language_tag import primary_language
 from callflow.call.record import CallRecord, Sentence, SopChunk, TurnAnalysis
 from callflow.call.urgency import Urgency
 from callflow.call.utterance import LOW_CONFIDENCE, SURE_CONFIDENCE
+from callflow.language.artefacts import made_of_silence, without_echo
 from callflow.language.caller_facts import learn, plain_answer
 from callflow.language.danger import all_clear, dangers, foreign_dangers
 from callflow.language.detect import asked_for, detect
-from callflow.language.echo import without_echo
 from callflow.language.lexicon import load_lexicon
 from callflow.language.numbers import begun_number, is_whole_number
 from callflow.language.question_topics import UNLISTED
 from callflow.language.questions import questions
 from callflow.language.requests import asks_for_human
-from callflow.language.silence import made_of_silence
 from callflow.language.text import MARKS, is_han, tokenize
 from callflow.procedures.document import DEFAULT_SCENARIO, SILENT_SCENARIO
 from callflow.procedures.triage import (

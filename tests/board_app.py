@@ -20,8 +20,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.testclient import TestClient
 
 from callflow.access import sign_in
-from callflow.access.auth import BoardAuth
-from callflow.access.http import SESSION_COOKIE
+from callflow.access.auth import SESSION_COOKIE, BoardAuth
 from callflow.access.passwords import hashed
 from callflow.access.sessions import BoardUser
 from callflow.access.users_file import User, edit_users

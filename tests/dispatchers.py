@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from callflow.access.http import SESSION_COOKIE
+from callflow.access.auth import SESSION_COOKIE
 from callflow.access.sessions import csrf_token
 from callflow.access.users_file import edit_users
 from callflow.call import edits

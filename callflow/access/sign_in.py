@@ -18,8 +18,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute
 
 from callflow.access import passwords
-from callflow.access.auth import SIGN_IN, BoardAuth, SignInRefused
-from callflow.access.http import PRE_SESSION_COOKIE
+from callflow.access.auth import PRE_SESSION_COOKIE, SIGN_IN, BoardAuth, SignInRefused
 from callflow.access.sessions import (
     BoardUser,
     SessionUser,

@@ -1,7 +1,7 @@
 """Serves the board's pages, its stream of events and its static files.
 
 Nothing in the pages is markup that came from a call: names, words and procedures are text, escaped
-by the templates and put in as text by the scripts. The headers (access/http.py) are the second
+by the templates and put in as text by the scripts. The headers (access/auth.py) are the second
 line.
 """
 

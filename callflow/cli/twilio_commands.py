@@ -146,7 +146,7 @@ def fallback(
     """Print the TwiML to host at the carrier: it rings a site's people without any help of ours."""
     from callflow import bootstrap
     from callflow.sites.directory import Sites
-    from callflow.twilio.fallback import document
+    from callflow.twilio.twiml import document
 
     path = sites or bootstrap.settings().sites
     if path is None:

@@ -3,22 +3,29 @@
 A document of the operator's replaces the shipped one of the same id; a sentence in the operator's
 `_common.md` replaces the shared phrase of the same id in every document that uses it; what callers
 say (`*.callers.md`) is added to ours. A folder with one bad file is not loaded at all.
+
+A running process looks for changes of that folder every two seconds, by name, size and time of each
+file, and reads them in a thread of its own. A folder with a mistake in it is not taken: the
+procedures stay as they were, and a line in the log names the mistake, once for each change.
 """
 
 from __future__ import annotations
 
+import logging
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from callflow.call.facts import CALLER_FACTS, HUMAN_FACTS, OWN_FACTS
 from callflow.call.language_tag import primary_language
 from callflow.call.record import Sentence, SopChunk
-from callflow.errors import SopError, did_you_mean
+from callflow.errors import CallflowError, SopError, did_you_mean
 from callflow.procedures.document import (
     DEFAULT_SCENARIO,
     FALLBACK_LANGUAGE,
@@ -262,3 +269,75 @@ def _add(seen: dict[str, Path], document: SopDocument) -> None:
         line = document.id_line
         reason = f"scenario {document.id} is also in {first.name}; keep one file or change the id"
         raise SopError(document.path, line, reason)
+
+
+log = logging.getLogger(__name__)
+
+CHECK_S: Final = 2.0
+"""How often the folder is checked, at most."""
+
+Built = TypeVar("Built")
+_Signature = tuple[tuple[str, int, int], ...]
+
+
+class Reloader(Generic[Built]):
+    """What has been built of the procedures, built anew when the operator's folder changes."""
+
+    def __init__(
+        self, own_dir: Path | None, library: SopLibrary, build: Callable[[SopLibrary], Built]
+    ) -> None:
+        """Build from `library`, which was read from `own_dir` just now. Raises what `build` does.
+
+        `build` is called again in a thread, for each change."""
+        self._own_dir = own_dir
+        self._build = build
+        self._signature = _signature(own_dir)
+        self._current = build(library)
+        self._checked_at = time.monotonic()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def current(self) -> Built:
+        """The newest that could be built. Never waits for a file."""
+        now = time.monotonic()
+        if (
+            self._own_dir is not None
+            and now - self._checked_at >= CHECK_S
+            and self._lock.acquire(False)
+        ):
+            try:
+                self._checked_at = now
+                self._check()
+            finally:
+                self._lock.release()
+        return self._current
+
+    def _check(self) -> None:
+        signature = _signature(self._own_dir)
+        reading = self._thread is not None and self._thread.is_alive()
+        if signature != self._signature and not reading:
+            self._signature = signature
+            self._thread = threading.Thread(target=self._reload, name="procedures", daemon=True)
+            self._thread.start()
+
+    def _reload(self) -> None:
+        try:
+            self._current = self._build(SopLibrary.load(self._own_dir))
+        except CallflowError as error:
+            log.error("the procedures stay as they were: %s", error)
+        else:
+            # A warning, since one who changes procedures wants to see it at any log level.
+            log.warning("the procedures of %s were read anew", self._own_dir)
+
+
+def _signature(folder: Path | None) -> _Signature:
+    """What tells one state of a folder from another; empty for one that is not there."""
+    found = []
+    try:
+        for path in sorted(folder.glob("*.md")) if folder is not None else ():
+            status = path.stat()
+            found.append((path.name, status.st_mtime_ns, status.st_size))
+    except OSError:
+        # It is being changed under our eyes: the next look sees how it has become.
+        return ()
+    return tuple(found)

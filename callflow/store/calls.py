@@ -19,6 +19,7 @@ from callflow.call.state import OPENED, Event, moves_row
 from callflow.call.utterance import clean
 from callflow.errors import CallEnded, StoreError, StoreUnreplicated, TurnOutOfOrder, UnknownCall
 from callflow.redis.scripts import ScriptReply, Scripts
+from callflow.store.caller_line import CallerLines, ReplyPlayback
 from callflow.store.encoding import (
     BY_HUMAN,
     FRESH,
@@ -33,8 +34,6 @@ from callflow.store.encoding import (
 from callflow.store.failover import Failover
 from callflow.store.handovers import Handovers
 from callflow.store.keys import SAID_CHANNEL
-from callflow.store.lines import CallerLines
-from callflow.store.reply_playback import ReplyPlayback
 from callflow.store.result import (
     AnalysisSaved,
     Claimed,

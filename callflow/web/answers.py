@@ -2,22 +2,25 @@
 
 Nothing of a call is kept here: everything that a later request must know is in its address, so the
 next one may reach any web process. The carrier signs the whole address, so nobody else can have
-written what is in it.
+written what is in it. With each answer speech recognition is given the words that matter: the key
+phrases of the procedures with life at risk, and where the lift is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
 from xml.sax.saxutils import escape
 
-from callflow.call.language_tag import same_language
+from callflow.call.language_tag import primary_language, same_language
 from callflow.call.utterance import MAX_UTTERANCE_CHARS, parse_confidence
+from callflow.procedures.library import SopLibrary
 from callflow.responder.phrases import generic, greeting
 from callflow.responder.sentences import joined
 from callflow.sites.site import Site
 from callflow.twilio.twiml import Twiml
 from callflow.twilio.urls import ANSWER, Patience, callback_url, socket_url
-from callflow.web.hints import hints
 from callflow.web.webhook import CallerInput, VoiceRequest, parse_number
 
 FAILED_SOCKETS = 2
@@ -271,3 +274,33 @@ class Answers:
     def hang_up(self) -> Twiml:
         """Close the line."""
         return Twiml(self.language).hangup()
+
+
+MOST_PHRASES: Final = 500
+MOST_CHARS: Final = 100
+"""What the carrier takes: phrases, and characters of each."""
+
+
+@cache
+def hints(site: Site | None, language: str) -> str:
+    """Return the phrases for `site` and `language`, with commas between them."""
+    places = [] if site is None else [site.lift, *site.address.split(",")]
+    phrases = (" ".join(each.replace(",", " ").split()) for each in (*places, *_dangers(language)))
+    fitting = [each for each in dict.fromkeys(phrases) if 0 < len(each) <= MOST_CHARS]
+    return ",".join(fitting[:MOST_PHRASES])
+
+
+def prepare_hints() -> None:
+    """Read the procedures now, so that no caller waits for them."""
+    _library()
+
+
+def _dangers(language: str) -> tuple[str, ...]:
+    fronts = (document.front for document in _library().documents.values())
+    cues = (front.cues for front in fronts if front.urgency == "P1")
+    return tuple(cue for each in cues for cue in each.get(primary_language(language), ()))
+
+
+@cache
+def _library() -> SopLibrary:
+    return SopLibrary.load()

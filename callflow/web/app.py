@@ -51,11 +51,10 @@ from callflow.twilio.rest import Telephone
 from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
 from callflow.twilio.urls import answered_within
-from callflow.web import handoffs, health, line_webhooks, metrics, relay, webhook, webhooks
-from callflow.web.answers import Addresses
+from callflow.web import handoffs, line_webhooks, monitoring, relay, webhook, webhooks
+from callflow.web.answers import Addresses, prepare_hints
 from callflow.web.call_access import CallAccess
 from callflow.web.executor import StoreExecutor
-from callflow.web.hints import prepare_hints
 from callflow.web.line_webhooks import StaleCallCheck
 from callflow.web.open_lines import OpenLines
 from callflow.web.operator_messages import MessageCourier, record_heard
@@ -145,7 +144,7 @@ async def _parts(
                 Addresses(base, patience=answered_within(settings.reply_wait_s)),
             )
             bring = MessageCourier(web).from_any_thread()
-            fitness = health.Health(scripts, settings.timing, executor)
+            fitness = monitoring.Health(scripts, settings.timing, executor)
             async with (
                 web.lines.running(),
                 fitness.watching(),
@@ -167,10 +166,10 @@ def _routes(auth: BoardAuth, sites: Sites) -> list[BaseRoute]:
     return [
         *(Route(path, _endpoint(handler), methods=["POST"]) for path, handler in ROUTES.items()),
         WebSocketRoute("/voice/relay", _socket),
-        Route("/healthz", health.healthz),
-        Route("/readyz", health.readyz),
-        Route("/health", health.health),
-        Route("/metrics", metrics.endpoint),
+        Route("/healthz", monitoring.healthz),
+        Route("/readyz", monitoring.readyz),
+        Route("/health", monitoring.health),
+        Route("/metrics", monitoring.serve_metrics),
         *sign_in.routes(auth),
         *pages.routes(auth, sites),
         *actions.routes(auth),
@@ -184,7 +183,7 @@ async def _reading_all_calls(
     """The one reader of all calls, for boards and metrics."""
     staff = partial(WorkforceStatus.read, ReportStore(scripts), Leases(scripts, settings.timing))
     feed = Feed(BoardReader(CallWatcher(scripts.client), staff, sites.get))
-    service = metrics.MetricsService(settings, sites, scripts.client, executor)
+    service = monitoring.MetricsService(settings, sites, scripts.client, executor)
     async with feed.running(), service.running(feed):
         yield {"feed": feed, "metrics": service}
 

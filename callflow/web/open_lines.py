@@ -2,7 +2,7 @@
 
 The beats come from the event loop that also reads and speaks: frozen, cut off from the server or
 blocked, it cannot beat, and the carrier is asked to bring its callers to another process: see
-store/lines.py.
+store/caller_line.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from callflow.errors import StoreError
-from callflow.store.lines import COVER_MS, CallerLines
+from callflow.store.caller_line import COVER_MS, CallerLines
 from callflow.web.executor import StoreExecutor
 
 BEAT_S = 0.4

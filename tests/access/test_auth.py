@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 from callflow.access import auth
-from callflow.access.http import BoardOrigin
+from callflow.access.auth import BoardOrigin
 from callflow.call.role import Permission, Role
 from callflow.errors import StoreUnavailable
 from callflow.redis.scripts import Scripts

@@ -13,7 +13,7 @@ import pytest
 from starlette.requests import Request
 
 from callflow.access import passwords
-from callflow.access.http import BoardOrigin
+from callflow.access.auth import BoardOrigin
 from callflow.access.passwords import hashed
 from callflow.access.sessions import (
     Allowed,

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from callflow.access.http import SESSION_COOKIE
+from callflow.access.auth import SESSION_COOKIE
 from callflow.access.sessions import csrf_token
 from callflow.lab.carrier.carrier_call import Call
 from callflow.lab.chaos.environment import PhoneSetup

@@ -11,9 +11,8 @@ import pytest
 
 from callflow.lab.evaluation.call_scoring import FAULTS, heard_in_run, report_calls, try_calls
 from callflow.lab.evaluation.dataset import LabelError
-from callflow.lab.evaluation.misheard import BANDS, mishear
 from callflow.lab.evaluation.rehearsal import Parts, Sources, assemble
-from callflow.lab.evaluation.whole_calls import WholeCall, read_calls, shipped_calls
+from callflow.lab.evaluation.whole_calls import BANDS, WholeCall, mishear, read_calls, shipped_calls
 from tests.engines import keep_engines
 
 Faults = set[tuple[int, str]]

@@ -14,7 +14,7 @@ from callflow.metrics.catalogue import METRICS, Kind
 from callflow.metrics.cloudwatch import CloudWatchWriter, minute_claims
 from callflow.metrics.counters import GRACE_MS, MINUTE_MS, Minute
 from callflow.redis.scripts import Scripts
-from callflow.web import metrics as web_metrics
+from callflow.web import monitoring
 from tests.exchange import open_exchange
 from tests.metrics.emf_schema import checked
 from tests.metrics.watched import Watched
@@ -160,7 +160,7 @@ def test_a_web_process_writes_it_to_its_standard_output(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(web_metrics, "WRITE_EVERY_S", 0.05)
+    monkeypatch.setattr(monitoring, "WRITE_EVERY_S", 0.05)
     monkeypatch.setattr("callflow.metrics.counters.MINUTE_MS", 500)
     monkeypatch.setattr("callflow.metrics.counters.GRACE_MS", 300)
     written = ""

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from callflow.procedures import reload
-from callflow.procedures.library import SopLibrary
-from callflow.procedures.reload import Reloader
+from callflow.procedures import library
+from callflow.procedures.library import Reloader, SopLibrary
 from tests.waiting import wait_until
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An operator's folder with one procedure that replaces ours; looked at without a pause."""
-    monkeypatch.setattr(reload, "CHECK_S", 0.0)
+    monkeypatch.setattr(library, "CHECK_S", 0.0)
     shipped = files("callflow.procedures").joinpath("sops", "power_failure.md")
     (tmp_path / "power_failure.md").write_bytes(shipped.read_bytes())
     return tmp_path

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from callflow.store.caller_line import COVER_MS
 from callflow.store.keys import call_keys
-from callflow.store.lines import COVER_MS
 from callflow.store.result import Result
 from tests.parts import SID, Parts
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callflow.call.record import CallRecord, ThreadEntry
-from callflow.language.echo import without_echo
-from callflow.language.silence import made_of_silence
+from callflow.language.artefacts import made_of_silence, without_echo
 from callflow.language.text import MARKS, tokenize
 from callflow.procedures.library import SopLibrary
 from callflow.responder.phrases import generic

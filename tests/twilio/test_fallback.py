@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callflow.twilio.fallback import SENTENCES as IN_OUR_LANGUAGES
-from callflow.twilio.fallback import FallbackTooLong, NobodyToCall, document
 from callflow.twilio.phone_numbers import NumberRefused
+from callflow.twilio.twiml import SENTENCES as IN_OUR_LANGUAGES
+from callflow.twilio.twiml import FallbackTooLong, NobodyToCall, document
 
 LADDER = [("+441632960001", 45), ("+441632960002", 30)]
 

@@ -24,7 +24,7 @@ from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.settings import Settings
 from callflow.sites.directory import Sites
-from callflow.web import health
+from callflow.web import monitoring
 from callflow.web.app import create
 from tests.exchange import PUBLIC, TOKEN, Exchange, open_exchange
 from tests.parts import Parts
@@ -40,7 +40,7 @@ def exchange(fresh_exchange: Exchange) -> Exchange:
 @pytest.fixture(autouse=True)
 def ask_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was seen a moment ago is not what a test wants to know."""
-    monkeypatch.setattr(health, "ASK_EVERY_S", -1.0)
+    monkeypatch.setattr(monitoring, "ASK_EVERY_S", -1.0)
 
 
 def ask(exchange: Exchange, what: str) -> httpx.Response:
@@ -134,7 +134,7 @@ def test_many_who_ask_at_once_ask_the_store_once(
     exchange: Exchange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Anybody may ask, and it must not cost the callers anything."""
-    monkeypatch.setattr(health, "ASK_EVERY_S", 60.0)
+    monkeypatch.setattr(monitoring, "ASK_EVERY_S", 60.0)
     ask(exchange, "readyz")
     before = exchange.parts.client.info("commandstats")["cmdstat_set"]["calls"]
     for _ in range(20):
@@ -168,7 +168,7 @@ def test_fault_16_a_blocked_event_loop_answers_nothing_and_is_told_of_afterwards
     app.router.routes.append(Route("/block", _block))
     with _served(app) as port:
         base = f"http://127.0.0.1:{port}"
-        assert httpx.get(f"{base}/health").json()["lag_ms"] < health.LATE_MS
+        assert httpx.get(f"{base}/health").json()["lag_ms"] < monitoring.LATE_MS
         blocker = threading.Thread(target=httpx.get, args=(f"{base}/block",))
         blocker.start()
 
@@ -183,7 +183,7 @@ def test_fault_16_a_blocked_event_loop_answers_nothing_and_is_told_of_afterwards
         blocker.join()
         late = httpx.get(f"{base}/health")
         assert late.status_code == 503
-        assert late.json()["lag_ms"] > health.LATE_MS
+        assert late.json()["lag_ms"] > monitoring.LATE_MS
         assert "event loop was late" in late.json()["reason"]
 
 

@@ -18,7 +18,7 @@ from callflow.lab.embedded_server import EmbeddedServer
 from callflow.redis.client import connect
 from callflow.redis.scripts import Scripts
 from callflow.store.keys import call_keys
-from callflow.web import health
+from callflow.web import monitoring
 from tests.exchange import Exchange, open_exchange
 from tests.parts import SID, Parts
 from tests.waiting import wait_until
@@ -44,8 +44,8 @@ def exchange(fresh_exchange: Exchange) -> Exchange:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was seen a moment ago is not what a test wants to know, and what is wrong stays so."""
-    monkeypatch.setattr(health, "ASK_EVERY_S", -1.0)
-    monkeypatch.setattr(health, "LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(monitoring, "ASK_EVERY_S", -1.0)
+    monkeypatch.setattr(monitoring, "LOOK_AGAIN_S", 0.05)
 
 
 def ask(exchange: Exchange, what: str = "health") -> httpx.Response:
@@ -113,7 +113,7 @@ def test_what_is_gone_at_the_second_look_is_no_reason(
     exchange: Exchange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(exchange, replace(WELL, queues=CALLS[1:]))
-    monkeypatch.setattr(health, "LOOK_AGAIN_S", 60.0)
+    monkeypatch.setattr(monitoring, "LOOK_AGAIN_S", 60.0)
     began = time.monotonic()
     assert ask(exchange, "readyz").status_code == 200
     assert time.monotonic() - began < 5, "/readyz waits for no second look"

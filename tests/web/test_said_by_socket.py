@@ -12,8 +12,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from callflow.errors import StoreUnavailable
+from callflow.store.caller_line import ReplyPlayback
 from callflow.store.keys import SAID_CHANNEL
-from callflow.store.reply_playback import ReplyPlayback
 from callflow.store.staff_actions import StaffActions
 from tests.dispatchers import Dispatcher
 from tests.exchange import RELAY, Exchange, WebServer

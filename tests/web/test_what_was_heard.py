@@ -12,7 +12,7 @@ import pytest
 
 from callflow.errors import StoreUnavailable
 from callflow.lab.embedded_server import EmbeddedServer
-from callflow.store.reply_playback import ReplyPlayback
+from callflow.store.caller_line import ReplyPlayback
 from tests.exchange import RELAY, Answer, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
 from tests.relay_socket import relay

@@ -18,10 +18,16 @@ from typing import Any, Final
 from callflow.call.facts import answered, known
 from callflow.call.record import CallRecord, Sentence
 from callflow.lab.evaluation.evaluate import caught
-from callflow.lab.evaluation.misheard import mishear, word_error
 from callflow.lab.evaluation.rehearsal import Parts
 from callflow.lab.evaluation.scoring import share
-from callflow.lab.evaluation.whole_calls import NEEDS, CallTurn, WholeCall, rehearse_call
+from callflow.lab.evaluation.whole_calls import (
+    NEEDS,
+    CallTurn,
+    WholeCall,
+    mishear,
+    rehearse_call,
+    word_error,
+)
 from callflow.procedures.triage import Triage, procedures
 from callflow.responder.scripted import fill, silent
 

@@ -22,16 +22,22 @@ A line is what the caller says, as a text or as an object with labels, all of wh
 between names of which any is right. `tells`: facts that need not be asked for any more. `danger`:
 false says that the words harm nobody, so that neither procedure nor urgency may move. `scenario`
 and `urgency`: where the call must stand after the turn; several with | between.
+
+A recogniser's errors are put into the callers' lines: `data/misheard.json` holds, by language, what
+is heard for which words; "" stands for nothing. The same seed gives the same errors.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
+from random import Random
 from typing import Any, BinaryIO, Final, get_args
 
 from callflow.call.facts import CALLER_FACTS, HUMAN_FACTS
@@ -255,3 +261,49 @@ def _require_known(line: Line, names: Iterable[str], known: Collection[str]) -> 
     for name in names:
         if name not in known:
             raise line.fail(f"{name!r} is no word for it here{did_you_mean(name, known)}")
+
+
+BANDS: Final = (0.0, 0.05, 0.1, 0.15, 0.2)
+"""The share of words that is misheard in each run of a call, in turn: the first is clean."""
+
+
+def word_error(run: int) -> float:
+    """Return the share of words that is misheard in a run, which counts from 1."""
+    return BANDS[(run - 1) % len(BANDS)] if run > 1 else 0.0
+
+
+def mishear(words: str, language: str, share: float, seed: str) -> str:
+    """Return the words as a recogniser may have heard them, about a `share` of them wrong.
+
+    Words that the table does not have are heard rightly.
+    """
+    pattern, heard_for = _table(language)
+    places = list(pattern.finditer(words.lower()))
+    chance = Random(seed)
+    chance.shuffle(places)
+    wanted, changed = share * _length(words), 0
+    taken = []
+    for place in places:
+        size = _length(place[0])
+        # At least half of a word must be wanted: the share is met on the whole, not in each line.
+        if wanted - changed < size * chance.random():
+            break
+        taken.append((place, chance.choice(heard_for[place[0]])))
+        changed += size
+    for place, instead in sorted(taken, key=lambda each: -each[0].start()):
+        words = f"{words[: place.start()]}{instead}{words[place.end() :]}"
+    return " ".join(words.split()) or words
+
+
+def _length(words: str) -> int:
+    """Count words, or the letters of a language that writes none apart."""
+    return sum(len(word) if re.search(r"[\u4e00-\u9fff]", word) else 1 for word in words.split())
+
+
+@cache
+def _table(language: str) -> tuple[re.Pattern[str], dict[str, list[str]]]:
+    text = files("callflow.lab.evaluation").joinpath("data", "misheard.json").read_text("utf-8")
+    table: dict[str, list[str]] = json.loads(text)[language]
+    longest_first = sorted(table, key=lambda word: -len(word))
+    bound = "" if language == "zh" else r"\b"
+    return re.compile(f"{bound}(?:{'|'.join(map(re.escape, longest_first))}){bound}"), table

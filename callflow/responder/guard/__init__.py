@@ -19,10 +19,10 @@ from callflow.language.questions import questions
 from callflow.responder.guard.form import fault, strange
 from callflow.responder.guard.rules import LANGUAGES, LexiconError, rulebook
 from callflow.responder.guard.sentence import Reading, normalised
-from callflow.responder.guard.short_answer import unfit_answer
 from callflow.responder.guard.unsupported import (
     CONFIRMED,
     confirmed_minutes,
+    unfit_answer,
     unsupported_claim,
     unsupported_time,
 )
