@@ -7,6 +7,7 @@ was not percent-encoded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -119,7 +120,7 @@ def parse_cluster(url: str) -> tuple[str, tuple[Address, ...], dict[str, Any]]:
     let a process start while one of them is down. User, password and `?ssl_ca_certs=…` are as for
     one server. Raises ValueError for what is no address of a cluster.
     """
-    parts = urlsplit(url)
+    parts = _split(url)
     # A cluster has the database 0 alone.
     if parts.scheme not in CLUSTER_SCHEMES or parts.path not in ("", "/", "/0"):
         raise ValueError("no address of a cluster")
@@ -131,7 +132,7 @@ def parse_cluster(url: str) -> tuple[str, tuple[Address, ...], dict[str, Any]]:
 
 def parse_sentinel(url: str) -> SentinelAddress:
     """Raises ValueError for what is no address of a primary that Sentinels know."""
-    parts = urlsplit(url)
+    parts = _split(url)
     scheme = SENTINEL_SCHEMES[parts.scheme]
     userinfo, sentinels = _several(parts, default_port=26_379)
     service, _, database = unquote(parts.path).strip("/").partition("/")
@@ -142,6 +143,15 @@ def parse_sentinel(url: str) -> SentinelAddress:
     options = _options(f"{scheme}://{userinfo}primary/{database}?{urlencode(query)}")
     tls = {name: value for name, value in options.items() if name.startswith("ssl_")}
     return SentinelAddress(scheme, sentinels, service, options, {**tls, **theirs})
+
+
+def _split(url: str) -> SplitResult:
+    """As urlsplit, which newer Pythons keep from addresses with several hosts, one in brackets."""
+    scheme, mark, rest = url.partition("://")
+    netloc = re.split("[/?#]", rest, maxsplit=1)[0]
+    if not mark or "," not in netloc:
+        return urlsplit(url)
+    return urlsplit(f"{scheme}://hosts{rest[len(netloc) :]}")._replace(netloc=netloc)
 
 
 def _several(parts: SplitResult, default_port: int) -> tuple[str, tuple[Address, ...]]:
@@ -167,7 +177,7 @@ def check_parameters(url: str) -> None:
 
     Raises ValueError where it may be a part of a password that was not percent-encoded.
     """
-    parts = urlsplit(url)
+    parts = _split(url)
     if parts.scheme in ("redis", "rediss"):
         _check_unambiguous(url)
     known = _known_parameters(parts.scheme)
