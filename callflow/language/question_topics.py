@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Final
 
@@ -33,6 +33,7 @@ _BEFORE: Final = 2
 _AT_ONCE: Final = 3
 _DENYING: Final = frozenset(("no", "nunca", "不"))
 _LONG: Final = 6
+_REMEMBERED: Final = 4_096
 _PREFIX: Final = 3
 _OF_ADVICE: Final = (
     "may_",
@@ -52,6 +53,7 @@ _Where = dict[int, list[int]]  # the places of the words of a group
 class _Rule:
     topic: str
     groups: tuple[int, ...]
+    needed: frozenset[int]
     without: tuple[int, ...]
     bare: bool
 
@@ -65,6 +67,7 @@ class _Topics:
         self.begun: dict[str, list[tuple[tuple[str, ...], int]]] = defaultdict(list)
         self.han: dict[str, list[int]] = defaultdict(list)
         self.long: dict[str, set[str]] = defaultdict(set)
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._meant)
         count, topic = 0, ""
         for line in lexicon_lines("question_topics"):
             if line.startswith("["):
@@ -78,8 +81,9 @@ class _Topics:
                 last = count + len(groups)
                 numbers = tuple(range(count, last))
                 split = len(wanted.split("+"))
+                needed = frozenset(numbers[:split])
                 self.rules.append(
-                    _Rule(topic, numbers[:split], numbers[split:], line.startswith("!"))
+                    _Rule(topic, numbers[:split], needed, numbers[split:], line.startswith("!"))
                 )
                 count = last
 
@@ -99,7 +103,7 @@ class _Topics:
 
     def places(self, tokens: Sequence[str]) -> _Where:
         """Where the words of each group stand."""
-        words = [self._meant(token) for token in tokens]
+        words = [self._remembered(token) for token in tokens]
         found: _Where = defaultdict(list)
         for at, word in enumerate(words):
             for size in (1, 2, 3, 4):
@@ -121,6 +125,10 @@ class _Topics:
                         found[group].append(at_letter[place])
                     place = letters.find(key, place + 1)
         return found
+
+    def among(self, where: _Where) -> list[_Rule]:
+        """The rules of which every group has a word that stands somewhere."""
+        return [rule for rule in self.rules if where.keys() >= rule.needed]
 
     def _meant(self, token: str) -> str:
         """The word itself, or the one long word that is a letter away from it."""
@@ -152,15 +160,17 @@ def topics(heard: Tokens) -> list[tuple[int, str]]:
     """Return what is asked by place, in the order of speech; UNLISTED where that is in no list."""
     sure, advice, states = _forms(heard)
     where = _rules().places(heard.tokens)
+    rules = _rules().among(where)
     clauses = _clauses(heard.tokens)
     # A recogniser's commas stand anywhere, so what is found in no clause is looked for over all.
     for before, bounds in ((_BEFORE, clauses), (NEAR, clauses), (NEAR, [0] * len(clauses))):
-        if named := _named(heard, where, (sure, advice, states), before, bounds):
+        if named := _named(rules, heard, where, (sure, advice, states), before, bounds):
             return named
     return [(sure[0], UNLISTED)] if sure else []
 
 
 def _named(
+    rules: Sequence[_Rule],
     heard: Tokens,
     where: _Where,
     forms: Sequence[Sequence[int]],
@@ -170,9 +180,7 @@ def _named(
     """What the words are about; `before`: so many of them may stand before the form."""
     sure, advice, states = forms
     found: dict[str, tuple[int, int, int]] = {}
-    for rule in _rules().rules:
-        if not all(group in where for group in rule.groups):
-            continue
+    for rule in rules:
         span = _nearest([where[group] for group in rule.groups], heard.tokens, bounds)
         if span is None or any(
             span[0] <= at <= span[1] + _BEFORE

@@ -7,7 +7,7 @@ pass for one is a report about people: somebody is hurt, somebody is in the lift
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 
 from callflow.language.text import join_han, lexicon_lines, listed, without_accents
@@ -18,6 +18,7 @@ _SECTION = re.compile(r"\[[a-z]+\]")
 _FIELD = re.compile(r"\{([a-z]\w*)\}")
 
 
+@lru_cache(maxsize=64)
 def asks_for_human(text: str) -> bool:
     """True when a caller asks for a person, in English, Spanish or Chinese.
 
