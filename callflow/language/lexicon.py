@@ -96,12 +96,15 @@ class Lexicon:
     def _find(self, heard: Tokens) -> tuple[Match, ...]:
         found: list[Match] = []
         text = heard.text + " "
-        for index, (at, token) in enumerate(zip(heard.at, heard.tokens, strict=True)):
+        whole, begun = self._cues.get, self._open.get
+        for index, token in enumerate(heard.tokens):
+            cues, more = whole(token), begun(token[:_KEY_LENGTH])
+            if cues is None and more is None:
+                continue
             best: dict[str, int] = {}
-            for cues in (self._cues.get(token), self._open.get(token[:_KEY_LENGTH])):
-                for section, cue in cues or ():
-                    if (hit := cue.match(text, at)) is not None:
-                        best[section] = max(best.get(section, 0), hit.end())
+            for section, cue in (*(cues or ()), *(more or ())):
+                if (hit := cue.match(text, heard.at[index])) is not None:
+                    best[section] = max(best.get(section, 0), hit.end())
             for section, end in best.items():
                 found.append(Match(section, index, bisect_left(heard.at, end)))
         return tuple(found)

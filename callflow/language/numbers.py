@@ -7,6 +7,7 @@ dictated digit by digit: "oh seven double four", 幺三八, "seis cero nueve".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -60,6 +61,8 @@ ORDINALS: Final[dict[str, int]] = {
 }  # fmt: skip
 """Words for places in a row; "bajo" is the ground floor of a Spanish house."""
 
+_SPELLED: Final = frozenset((*SMALL, *TENS, "couple", "par"))
+
 _CORRECTIONS: Final = frozenset(
     listed(
         "no sorry wait actually rather mean meant i make that correction oops hang on not "
@@ -86,6 +89,8 @@ class Number:
 def number_at(tokens: tuple[str, ...], start: int) -> Number | None:
     """Return the number that begins at `start`, the longest one; None where there is none."""
     word = tokens[start] if start < len(tokens) else ""
+    if word not in _SPELLED and word.isalpha() and not is_han(word):
+        return None
     after = tokens[start + 1] if start + 1 < len(tokens) else ""
     if word.isascii() and word.isdigit():
         return Number(int(word), start, start + 1) if len(word) <= 6 else None
@@ -104,7 +109,8 @@ def number_at(tokens: tuple[str, ...], start: int) -> Number | None:
     return Number(SMALL[word], start, start + 1) if word in SMALL else None
 
 
-def numbers(tokens: tuple[str, ...]) -> list[Number]:
+@lru_cache(maxsize=16)
+def numbers(tokens: tuple[str, ...]) -> tuple[Number, ...]:
     """Return all numbers, in the order of speech; none within another."""
     found: list[Number] = []
     place = 0
@@ -115,9 +121,10 @@ def numbers(tokens: tuple[str, ...]) -> list[Number]:
         else:
             found.append(number)
             place = number.end
-    return found
+    return tuple(found)
 
 
+@lru_cache(maxsize=16)
 def corrected(heard: Tokens) -> Tokens:
     """Return speech without the numbers that the speaker took back, and their excuses."""
     tokens = heard.tokens

@@ -128,7 +128,8 @@ def has_words(text: str) -> bool:
 
 def is_han(token: str) -> bool:
     """True when `token` begins with a Chinese character."""
-    return _HAN.match(token) is not None
+    # Most tokens are Latin: the pattern need not look at them.
+    return token[:1] > "\u2e7f" and _HAN.match(token) is not None
 
 
 def _folded(text: str) -> str:
