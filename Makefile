@@ -66,10 +66,10 @@ eval: $(INSTALLED) ## Measure how well callers are understood; fails below its f
 		--floor scenario_accuracy=0.85 --floor danger_recall=0.97 \
 		--ceiling danger_false_alarms=0.16 --floor recall_at_3=0.93 $(ARGS)
 	@# What whole calls reach today, less a small margin: raise these as they rise.
-	$(BIN)/callflow eval calls --floor pass_at_1=0.9 --floor pass_all=0.4 --floor answered=0.97 \
+	$(BIN)/callflow eval calls --floor pass_at_1=0.96 --floor pass_all=0.85 --floor answered=0.98 \
 		--ceiling asked_again=0 --ceiling empty_replies=0 --ceiling false_down=0 \
-		--ceiling false_up=1 --ceiling moved=1 --ceiling repeated=0 --ceiling mixed_address=0 \
-		--ceiling long_replies=0 --ceiling forbidden_spoken=1
+		--ceiling false_up=0 --ceiling moved=0 --ceiling repeated=0 --ceiling mixed_address=0 \
+		--ceiling long_replies=0 --ceiling forbidden_spoken=0
 
 bench: $(INSTALLED) ## Measure: on a quiet machine only
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -209,9 +209,13 @@ class Understanding:
         record: CallRecord,
     ) -> tuple[Sentence, ...]:
         if "say_again" not in asks:
-            return engine.answers(asks, wanted, language)
+            # What may not be answered as the call stands is answered as what is in no list.
+            return engine.answers((*asks, UNLISTED) if asks else (), wanted, language)
         replies = [e for e in record.conversation_thread if e.role == "agent"]
         last = replies[-1].text if replies else ""
+        phrases = generic(record.language)
+        for opening in ("line", "disclosure", "disclosure_alerting"):
+            last = last.removeprefix(phrases[opening]).strip() or last
         return (Sentence(id="said_before", text=last, answers="say_again"),) if last else ()
 
 
@@ -383,7 +387,9 @@ def _in_context(
         answered=told,
         released=released,
         in_reply=bool(asks) or yes_or_no is not None or (bool(learned) and question is not None),
-        trapped=facts.get("trapped") is True or facts.get("inside") is True,
+        trapped=facts.get("trapped") is True
+        or facts.get("inside") is True
+        or "in_earnest" in load_lexicon("states").sections(spoken),
         machine=_called_by_machine(record),
         for_person=asks_for_human(said),
         words=_count_words(spoken.tokens),

@@ -96,8 +96,6 @@ def known(record: CallRecord) -> dict[str, Any]:
         facts["human.alert_started"] = True
     if record.handling == "human" or (record.alert and record.alert.state == "accepted"):
         facts["handover.started"] = True
-    if facts.get("people") == 1 and (facts.get("inside") or facts.get("trapped")):
-        facts.setdefault("awake", True)  # Whoever is alone in there is speaking to us.
     if facts.get("awake") is False:
         facts["person.unconscious"] = True
     if facts.get("breathing") is False:

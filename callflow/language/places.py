@@ -55,6 +55,8 @@ def floor(heard: Tokens, asked: bool) -> str | None:
             or (lead == "on" and _is_ordinal(heard, place))
         ):
             found = _named(number.value)
+            if after == "floor_after" and _is_ordinal(heard, place):
+                second += 2  # "Third floor forty Mill Lane": what follows is of the street.
     if found is None:
         found = _lettered(heard)
     return found or (_shown(heard) if asked else None)

@@ -21,7 +21,7 @@ QUESTIONS: Final = (
     *("how_breathing", "how_bleeding", "how_unconscious", "how_fit", "how_choking", "how_birth"),
     *("how_medicine", "how_panic", "phone_dying", "may_sit", "may_stand_on", "may_smoke"),
     *("may_drink", "may_eat", "toilet", "heat", "may_call", "may_hang_up", "tell_somebody"),
-    *("when_parent", "late", "complaint", "say_again", UNLISTED),
+    *("when_parent", "late", "complaint", "say_again", "goodbye", UNLISTED),
 )
 """Names of the questions, as procedures write them."""
 
@@ -44,6 +44,7 @@ _COVERS: Final = {
     "may_call": {"tell_somebody"},
     "who_calls": {"ambulance_sent", "fire_sent", "police_sent", "may_call", "help_sent"},
     "tell_somebody": {"late"},
+    "may_hang_up": {"goodbye"},
     **{name: {"what_now"} for name in ("toilet", "heat", "phone_dying", "may_open", "will_fall")},
     **{
         name: {"what_now", "is_air", "why_not", "say_again"}
@@ -91,5 +92,7 @@ def questions(said: str) -> tuple[str, ...]:
         if wider and not (person and name == UNLISTED):
             found.append((place, name))
     names = [name for _, name in sorted(found, key=lambda each: each[0])]
+    if set(names) - {"say_again"}:
+        names = [name for name in names if name != "say_again"]
     covered = {wide for name in names for wide in _COVERS.get(name, ())}
     return tuple(dict.fromkeys(name for name in names if name not in covered))[:MOST]

@@ -267,7 +267,8 @@ def _guessed(
     if signs.dangers:
         return [grave[0][0]]
     if begun or (before.open and signs.in_reply):
-        return [] if signs.in_reply or grave[0][1] < CLEAR else [grave[0][0]]
+        least = CLEAR if signs.released else MOVED
+        return [] if signs.in_reply or grave[0][1] < least else [grave[0][0]]
     if likely[0][1] > signs.scored.danger:
         return []  # The words are more likely about something else.
     plain = signs.trapped or 0 < signs.words <= SHORT

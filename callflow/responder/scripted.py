@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 
 from callflow.call.facts import answered, known
 from callflow.call.record import CallRecord, Sentence, SopChunk, TurnAnalysis
+from callflow.language.question_topics import UNLISTED
 from callflow.responder import Piece
 from callflow.responder.acknowledgement import acknowledge
 from callflow.responder.phrases import disclosures, generic
@@ -216,11 +217,11 @@ def plan_reply(record: CallRecord) -> ScriptedReply:
     if not record.retrieved_sop_chunks:
         # What is right in any lift when no procedure has been found.
         body += [script.generic["stay_inside"], script.generic["staying"]]
-    elif script.asked and script.words.asked_again:
+    elif script.ends_with_answer():
         # Who has to ask twice hears no question before the answer has reached them.
         step = record.sop_step
     elif question:
-        body += [*script.say(), question]
+        body += [question] if script.words.confirm else [*script.say(), question]
     else:
         body += script.closing()
     return ScriptedReply(script.greeting(), tuple(dict.fromkeys(body)), step, needs_human)
@@ -243,7 +244,6 @@ class _Script:
         self.words = record.analysis or TurnAnalysis(turn=0)
         if self.words.turn != self.turn:
             self.words = TurnAnalysis(turn=self.turn)
-        self.asked = bool(self.words.answers)
         # A reply that is being repeated after a takeover must not see itself in the thread. What a
         # person has had said need not be said again either.
         self.said = [
@@ -251,6 +251,7 @@ class _Script:
             for entry in record.conversation_thread
             if entry.role != "caller" and entry.turn < self.turn
         ]
+        self.asked = bool(self.answers())
 
     def greeting(self) -> tuple[str, ...]:
         """Who is speaking: in the first turn, unless something of ours has opened the call."""
@@ -281,7 +282,15 @@ class _Script:
                         found[line.answers] = text
                 elif line.answers in VARIED and self._is_worn(found[line.answers]):
                     found[line.answers] = self._sayable(line, forbidden) or found[line.answers]
-        return [found[name] for name in self.words.questions if name in found]
+        answered = (found.get(name) or found.get(UNLISTED) for name in self.words.questions)
+        return [text for text in answered if text]
+
+    def ends_with_answer(self) -> bool:
+        """True when nothing is asked after the answer: it was asked for again, it is what was said
+        before, or it is a goodbye that nothing speaks against."""
+        asked = self.words.questions
+        goodbye = "goodbye" in asked and self.record.urgency in ("P4", "P5")
+        return self.asked and (self.words.asked_again or "say_again" in asked or goodbye)
 
     def question(self) -> tuple[str, int]:
         """Return the next question and the step after it; "" when all have been asked."""

@@ -38,9 +38,32 @@ def test_what_was_just_learned_is_told_back() -> None:
     assert reply.startswith("Nobody hurt, 4 people.")
 
 
-def test_what_a_caller_did_not_understand_is_said_again() -> None:
+def test_what_a_caller_did_not_understand_is_said_again_and_nothing_besides() -> None:
     (first, _), (second, _) = talk(["we are stuck in the lift", "sorry could you repeat that"])
-    assert first in second
+    assert first.endswith(second)
+    assert "automated assistant" not in second
+
+
+def test_what_is_in_no_list_is_put_off_honestly() -> None:
+    replies = talk(["we are stuck in the lift", "will the hotel give us our money back"])
+    assert replies[1][0].startswith("I don't know that. I've noted your question")
+
+
+def test_a_question_that_nothing_may_answer_is_not_met_with_silence() -> None:
+    replies = talk(["this is a test call from the engineer", "what time will he get there"])
+    assert all(text for text, _ in replies)
+
+
+def test_one_agenda_asks_for_place_and_number_of_people_in_every_call() -> None:
+    said = ["my husband has collapsed in the lift", "no he is not awake", "no", "hurry", "please"]
+    asked = " ".join(text for text, _ in talk(said))
+    assert "How many people are in the lift" in asked
+    assert "Can you see a lift number or address" in asked
+
+
+def test_a_call_that_ended_well_ends_with_a_goodbye() -> None:
+    said = ["the doors opened and we all got out by ourselves", "yes all of us", "thanks bye"]
+    assert talk(said)[-1][0] == "Thank you for calling. Goodbye."
 
 
 def test_no_sentence_alternates_with_another_for_ever() -> None:

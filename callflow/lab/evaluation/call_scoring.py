@@ -24,6 +24,7 @@ from callflow.lab.evaluation.whole_calls import (
     NEEDS,
     CallTurn,
     WholeCall,
+    confidence,
     mishear,
     rehearse_call,
     word_error,
@@ -43,6 +44,8 @@ FAULTS: Final = (
 
 NEAR_TURNS: Final = 5
 """A sentence that comes again within so many turns, unasked, is repeated."""
+MOST_TIMES: Final = 2
+"""One that comes oftener in a call is repeated, even if it answers."""
 MOST_WORDS: Final = 45
 MOST_HAN: Final = 90
 """A reply of more takes longer to hear than people listen."""
@@ -113,7 +116,9 @@ def heard_in_run(call: WholeCall, run: int) -> WholeCall:
     for turn, line in enumerate(call.lines, start=1):
         seed = f"{call.id}/{run}/{turn}"
         says = mishear(line.says, call.language, word_error(run), seed)
-        lines.append(replace(line, says=says, misheard=says != line.says))
+        if says != line.says:
+            line = replace(line, says=says, misheard=True, confidence=confidence(line.says, says))
+        lines.append(line)
     return replace(call, lines=tuple(lines))
 
 
@@ -200,7 +205,9 @@ def _speaking(
     answering = set(_answers(sorted(asked), record, parts)) if asked else set()
     lately = {text for sentences in before[-(NEAR_TURNS - 1) :] for text in sentences}
     for text in each.turn.sentences:
-        if text in lately and text not in answering:
+        times = sum(text in sentences for sentences in before)
+        third = times >= MOST_TIMES and "say_again" not in asked
+        if third or (text in lately and text not in answering):
             yield "repeated", text
     if len(reply.split()) > MOST_WORDS or len(_HAN.findall(reply)) > MOST_HAN:
         yield "long_replies", reply
@@ -250,8 +257,14 @@ def _ending(call: WholeCall, turns: Sequence[CallTurn]) -> Found:
         if not (set(value) <= set(has or ()) if isinstance(value, list) else has == value):
             yield "ended_wrongly", f"{name} is {has!r}, not {value!r}"
     for key, is_now in (("urgency", record.urgency), ("scenario", record.scenario_type)):
-        if call.ends[key] and is_now not in call.ends[key]:
+        # What was misheard calms no call down: it may stay as grave as it was, and is not raised.
+        kept = misheard and (key == "scenario" or _stays_grave(is_now, call.ends[key]))
+        if call.ends[key] and is_now not in call.ends[key] and not kept:
             yield "ended_wrongly", f"{key} is {is_now}, not {'|'.join(call.ends[key])}"
+
+
+def _stays_grave(urgency: str | None, wanted: Sequence[str]) -> bool:
+    return urgency is not None and "P1" < urgency < max(wanted, default="")
 
 
 @dataclass(frozen=True, slots=True)

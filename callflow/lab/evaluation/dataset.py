@@ -138,6 +138,15 @@ class Line:
             raise self.fail(f"{key} must be a list of texts, such as {{{json.dumps(key)}: []}}")
         return tuple(value)
 
+    def share(self, key: str) -> float | None:
+        """The number from 0 to 1 under `key`, which may be left out. Raises LabelError."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise self.fail(f"{key} must be a number from 0 to 1")
+        return float(value)
+
     def language(self, languages: frozenset[str]) -> str:
         """The language under `lang`, `zh` for `zh-CN`. Raises LabelError for one nobody speaks."""
         tag = self.text("lang")

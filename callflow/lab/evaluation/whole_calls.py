@@ -24,7 +24,9 @@ false says that the words harm nobody, so that neither procedure nor urgency may
 and `urgency`: where the call must stand after the turn; several with | between.
 
 A recogniser's errors are put into the callers' lines: `data/misheard.json` holds, by language, what
-is heard for which words; "" stands for nothing. The same seed gives the same errors.
+is heard for which words; "" stands for nothing. Of 65 errors in English transcripts of a real
+recogniser with up to 30 % of the words wrong, 64 were other words in the place of those said, and
+one was a gap. The same seed gives the same errors.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
 from io import BytesIO
@@ -77,6 +80,7 @@ class ScriptedLine:
     danger: bool | None = None
     scenario: tuple[str, ...] = ()
     urgency: tuple[str, ...] = ()
+    confidence: float | None = None
     misheard: bool = False
 
 
@@ -133,7 +137,7 @@ def rehearse_call(call: WholeCall, parts: Parts) -> list[CallTurn]:
         )
         if asks_for_human(line.says):
             record = _alert(record, "asked")
-        turn = take_turn(record, line.says, parts.understanding, parts.responder)
+        turn = take_turn(record, line.says, parts.understanding, parts.responder, line.confidence)
         after = hear_reply(turn)
         if after.needs_human:
             after = _alert(after, after.needs_human)
@@ -216,6 +220,7 @@ def _read_line(line: Line, given: Any, words: Words) -> ScriptedLine:
         danger=danger,
         scenario=_choice(line, labels, "scenario", words.groups),
         urgency=_choice(line, labels, "urgency", _URGENCIES),
+        confidence=own.share("confidence"),
     )
 
 
@@ -263,6 +268,7 @@ def _require_known(line: Line, names: Iterable[str], known: Collection[str]) -> 
             raise line.fail(f"{name!r} is no word for it here{did_you_mean(name, known)}")
 
 
+_HAN: Final = re.compile(r"[\u4e00-\u9fff]")
 BANDS: Final = (0.0, 0.05, 0.1, 0.15, 0.2)
 """The share of words that is misheard in each run of a call, in turn: the first is clean."""
 
@@ -295,9 +301,18 @@ def mishear(words: str, language: str, share: float, seed: str) -> str:
     return " ".join(words.split()) or words
 
 
+def confidence(said: str, heard: str) -> float:
+    """Return how sure a recogniser is of what it misheard so: 0.87 of words that are right, and as
+    much less as of them are wrong (measured on the same transcripts)."""
+    before, after = (
+        list(words) if _HAN.search(words) else words.split() for words in (said, heard)
+    )
+    return round(0.87 * SequenceMatcher(None, before, after).ratio(), 2)
+
+
 def _length(words: str) -> int:
     """Count words, or the letters of a language that writes none apart."""
-    return sum(len(word) if re.search(r"[\u4e00-\u9fff]", word) else 1 for word in words.split())
+    return sum(len(word) if _HAN.search(word) else 1 for word in words.split())
 
 
 @cache
