@@ -65,6 +65,9 @@ eval: $(INSTALLED) ## Measure how well callers are understood; fails below its f
 	$(BIN)/callflow eval tests/evaluation/data/blind_utterances.jsonl \
 		--floor scenario_accuracy=0.85 --floor danger_recall=0.97 \
 		--ceiling danger_false_alarms=0.16 --floor recall_at_3=0.93 $(ARGS)
+	$(BIN)/callflow eval --heard tests/evaluation/data/heard.jsonl \
+		--floor up_to_25.scenario_accuracy=0.85 --floor up_to_25.danger_recall=0.94 \
+		--floor up_to_50.danger_recall=0.9 $(ARGS)
 	@# What whole calls reach today, less a small margin: raise these as they rise.
 	$(BIN)/callflow eval calls --floor pass_at_1=0.96 --floor pass_all=0.85 --floor answered=0.98 \
 		--ceiling asked_again=0 --ceiling empty_replies=0 --ceiling false_down=0 \

@@ -68,6 +68,10 @@ def evaluate(
     guard: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Labelled sentences for the guard, too.")
     ] = None,
+    heard: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Score these transcripts of a recogniser instead."),
+    ] = None,
     floor: Floor = None,
     ceiling: Ceiling = None,
     wrong: Annotated[bool, typer.Option("--wrong", help="Show what was answered wrongly.")] = False,
@@ -77,15 +81,20 @@ def evaluate(
     unless files are named. callflow eval calls tries whole calls: see its own --help.
 
     Bounds hold any number of the report: scenario_accuracy, zh.recall_at_3, latency_ms.p50,
-    guard.false_catches … Ends with 1 when one is broken, with 2 when nothing could be measured.
+    guard.false_catches … With --heard transcripts are scored by how much of them was misheard, and
+    bounds hold up_to_25.danger_recall and the like. Ends with 1 when one is broken, with 2 when
+    nothing could be measured.
     """
-    if [str(path) for path in (*(given or ()), guard)].count("-") > 1:
+    if [str(path) for path in (*(given or ()), *(heard or ()), guard)].count("-") > 1:
         raise typer.BadParameter("stdin can be read only once: give - only once")
     other_set = _require_both(chunks, examples)
     from callflow.lab.evaluation.scoring import as_dict
 
     try:
         bounds = _parse_bounds(floor or (), ceiling or ())
+        if heard:
+            _evaluate_heard(heard, bounds, retrieval, sop_dir, wrong=wrong, as_json=as_json)
+            return
         result = _measure(given, other_set, retrieval, sop_dir, guard)
         report = as_dict(result, wrong=wrong)
         broken = [told for bound in bounds if (told := bound.missed(report)) is not None]
@@ -218,6 +227,54 @@ def _measure(
     labelled = [each for path in files for each in read(path, sys.stdin.buffer, known)]
     sentences = [] if guard is None else read_sentences(guard, sys.stdin.buffer, known)
     return evaluate(labelled, assemble(procedures, retrieval), sentences)
+
+
+def _evaluate_heard(
+    files: list[Path],
+    bounds: list[Bound],
+    retrieval: Literal["lexical", "semantic"] | None,
+    sop_dir: Path | None,
+    *,
+    wrong: bool,
+    as_json: bool,
+) -> None:
+    from callflow.lab.evaluation.heard import read_heard, report_heard, try_heard
+    from callflow.lab.evaluation.rehearsal import Sources, assemble
+
+    sources = Sources.read(sop_dir)
+    known = sources.words()
+    lines = [each for path in files for each in read_heard(path, sys.stdin.buffer, known)]
+    report = report_heard(try_heard(lines, assemble(sources, retrieval)), wrong=wrong)
+    broken = [told for bound in bounds if (told := bound.missed(report)) is not None]
+    if as_json:
+        terminal.print_line(json.dumps(report))
+    else:
+        _print_heard(report)
+    _fail_if(broken)
+
+
+_HEARD_COLUMNS = {
+    "scenario_accuracy": "scenario",
+    "danger_recall": "danger heard",
+    "missed_asked_back": "missed, asked back",
+    "danger_false_alarms": "false alarms",
+}
+
+
+def _print_heard(report: Mapping[str, Any]) -> None:
+    titles = ("n", *_HEARD_COLUMNS.values())
+    table = terminal.table("words misheard", *titles, numbers=titles)
+    for name, row in report.items():
+        if name != "wrong":
+            shown = name.replace("up_to_", "up to ") + (" %" if name != "all" else "")
+            cells = (_format_percent(row[key]) for key in _HEARD_COLUMNS)
+            table.add_row(shown, str(row["n"]), *cells)
+    terminal.print_page(table)
+    for each in report.get("wrong", ()):
+        missed = " danger missed" if each["danger_missed"] else ""
+        back = ", asked back" if each["asked_back"] else ""
+        told = f"{each['id']} {each['label']} ({each['wer']:.0%}){missed}{back}: "
+        terminal.print_line(terminal.plain(told + each["utterance"]))
 
 
 def _print_report(report: Mapping[str, Any], result: Evaluation, *, wrong: bool) -> None:

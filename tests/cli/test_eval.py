@@ -305,3 +305,15 @@ def test_without_a_file_the_shipped_set_is_tried(cli: Cli) -> None:
     guard = found["guard"]
     assert (guard["own_sentences"] > 300, guard["false_catches"]) == (True, 0)
     assert 0 < guard["waiting_sentences"] == guard["waiting_caught"]
+
+
+def test_transcripts_are_shown_by_bands_and_held_to_bounds(cli: Cli, tmp_path: Path) -> None:
+    heard = {**STUCK, "said": STUCK["text"], "text": STUCK["text"].replace("lift", "left")}
+    file = written(tmp_path / "heard.jsonl", heard, {**FIRE, "said": FIRE["text"], "text": "hay"})
+    good = cli.run("eval", "--heard", file, "--floor", "up_to_25.scenario_accuracy=1")
+    assert good.code == 0
+    assert "up to 25 %" in good.out
+    bad = cli.run("eval", "--heard", file, "--json", "--floor", "all.danger_recall=0.5")
+    assert bad.code == 1
+    assert "below its floor" in bad.err
+    assert (bad.json["up_to_25"]["n"], bad.json["all"]["n"]) == (1, 2)

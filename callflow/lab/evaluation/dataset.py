@@ -99,7 +99,9 @@ def read(path: Path, stdin: BinaryIO, words: Words) -> list[Labelled]:
     Raises LabelError for a file that cannot be read, a line that is of neither form or has a label
     or language that is unknown, and a file in which there is nothing.
     """
-    return [_labelled(line, words) for line in lines_of(path, stdin)]
+    return [
+        label(line, words, group_first="utterance" in line.values) for line in lines_of(path, stdin)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +213,15 @@ def read_corpus(chunks: Path, examples: Path) -> Corpus:
     return Corpus(tuple(passages.values()), tuple(found))
 
 
-def _labelled(line: Line, words: Words) -> Labelled:
+def label(line: Line, words: Words, *, group_first: bool) -> Labelled:
+    """Return the utterance of a line with its label. `group_first`: a label that names a group and
+    a scenario alike means the group. Raises LabelError."""
     first_form = "utterance" in line.values
     if first_form == ("text" in line.values):
         raise line.fail("write what the caller says under one key: utterance, or text")
     utterance = line.text("utterance" if first_form else "text")
-    label = line.text("scenario")
-    scenario, group = _meaning(line, label, words, group_first=first_form)
+    named = line.text("scenario")
+    scenario, group = _meaning(line, named, words, group_first=group_first)
     also = line.texts("also")
     for other in also:
         _meaning(line, other, words, group_first=False)
@@ -226,7 +230,7 @@ def _labelled(line: Line, words: Words) -> Labelled:
         id=line.text("id") if "id" in line.values else f"line {line.number}",
         language=line.language(words.languages),
         utterance=utterance,
-        label=label,
+        label=named,
         scenario=scenario,
         group=group,
         also=also,
