@@ -98,7 +98,9 @@ def known(record: CallRecord) -> dict[str, Any]:
         facts["handover.started"] = True
     if facts.get("awake") is False:
         facts["person.unconscious"] = True
-    if facts.get("breathing") is False:
+    # Who is awake and short of breath is not pressed on the chest.
+    lies_still = facts.get("awake") is False or facts.get("injury") == "unconscious"
+    if facts.get("breathing") is False and lies_still and facts.get("awake") is not True:
         facts["person.not_breathing"] = True
     return facts
 

@@ -30,7 +30,7 @@ _OPENERS: Final = frozenset(
     )
 )
 _BEFORE: Final = 2
-_AT_ONCE: Final = 3
+_AT_ONCE: Final = 4
 _DENYING: Final = frozenset(("no", "nunca", "不"))
 _LONG: Final = 6
 _REMEMBERED: Final = 4_096
@@ -190,9 +190,8 @@ def _named(
             continue
         at_work = [*sure, *advice, *(() if rule.topic.startswith(_OF_ADVICE) else states)]
         if rule.bare or any(_reaches(at, span, heard.tokens, bounds, before) for at in at_work):
-            low, high = span
             # What stands right behind the form of the question is what it is about.
-            at_once = any(at - 1 <= high and low <= at + _AT_ONCE for at in at_work)
+            at_once = any(at <= span[0] <= at + _AT_ONCE for at in at_work)
             worth = len(rule.groups) + at_once
             if rule.topic not in found or worth > found[rule.topic][2]:
                 found[rule.topic] = (*span, worth)
@@ -218,12 +217,14 @@ def _reach(tokens: Sequence[str], at: int) -> int:
 def _nearest(
     places: Sequence[list[int]], tokens: Sequence[str], clauses: Sequence[int]
 ) -> tuple[int, int] | None:
-    """The first stretch of one clause in which all of these stand near to one another."""
-    for chosen in product(*places):
-        low, high = min(chosen), max(chosen)
-        if high - low <= _reach(tokens, low) and clauses[low] == clauses[high]:
-            return low, high
-    return None
+    """The shortest stretch of one clause in which all of these stand near to one another."""
+    spans = ((min(chosen), max(chosen)) for chosen in product(*places))
+    near = [
+        (low, high)
+        for low, high in spans
+        if high - low <= _reach(tokens, low) and clauses[low] == clauses[high]
+    ]
+    return min(near, key=lambda span: (span[1] - span[0], span), default=None)
 
 
 def _reaches(

@@ -33,7 +33,7 @@ def _part(words: Mapping[str, str], name: str, value: Any) -> str:
             return words["one_person" if value == 1 else "people"].format(value=value)
         case "injured":
             return words["hurt" if value else "unhurt"]
-        case "floor":
+        case "floor" if str(value)[:1].isdigit():
             return words["floor"].format(value=value)
         case "callback_number":
             return words["number"].format(value=" ".join(str(value)))
