@@ -39,11 +39,14 @@ SOME_TURNS: Final = 5
 VARIED: Final = frozenset(
     (
         *("how_long", "help_sent", "fire_sent", "ambulance_sent", "police_sent", "other"),
-        *("are_you_there", "what_now", "may_hang_up"),
+        *("are_you_there", "what_now", "how_breathing", "how_birth", "should_leave"),
     )
 )
 """What callers ask again and again: after MOST_SAID times its next answer is given."""
 MOST_SAID: Final = 2
+AGAIN: Final = "_again"
+"""Ends the id of a sentence that says the same as another once that is worn; a rule that forbids
+the one forbids both."""
 
 CLOSINGS: Final = ("staying", "eta_unknown", "check_in", "not_hanging_up", "listening")
 """What is said in turn when there is nothing more to ask or to tell."""
@@ -277,6 +280,8 @@ class _Script:
         for forbidden in (self.forbidden, own):
             for line in self.words.answers:
                 if line.answers is not None and line.answers not in found:
+                    if line.id.endswith(AGAIN):
+                        continue
                     again = line.answers == "say_again"
                     if text := line.text if again else self._sayable(line, forbidden):
                         found[line.answers] = text
@@ -377,7 +382,8 @@ def _allowed(record: CallRecord) -> Iterator[tuple[SopChunk, Sentence]]:
 
 
 def _is_allowed(line: Sentence, forbidden: set[str], facts: Mapping[str, Any]) -> bool:
-    return line.id not in forbidden and not (line.until and facts.get(line.until))
+    name = line.id.removesuffix(AGAIN)
+    return name not in forbidden and not (line.until and facts.get(line.until))
 
 
 def _forbidden(record: CallRecord, *, aside: bool = True) -> set[str]:

@@ -33,6 +33,12 @@ def test_who_asks_the_same_again_hears_the_answer_and_no_question() -> None:
     assert not third.endswith("?")
 
 
+def test_no_answer_is_given_three_times_in_the_same_words() -> None:
+    replies = [text for text, _ in talk(["we are stuck in the lift", *["has help been sent"] * 3])]
+    assert len(set(replies[1:])) == 2
+    assert "Still nothing confirmed." in replies[3]
+
+
 def test_what_was_just_learned_is_told_back() -> None:
     (_, _), (reply, _) = talk(["we are stuck in the lift", "four of us and nobody is hurt"])
     assert reply.startswith("Nobody hurt, 4 people.")
