@@ -194,6 +194,7 @@ back: what was written to the socket of a dead process was not heard."""
 
 CONNECT_S: Final = 5.0
 PLAY_S: Final = 2.0
+GUESS_EVERY_S: Final = 0.7
 
 
 async def relay(call: CallBase, verb: Relay, base: str | None) -> dict[str, str]:
@@ -228,6 +229,7 @@ class RelaySession:
         self._unsure: SpokenTurn | None = None
         self._sent_at = 0.0
         self._confirming: asyncio.TimerHandle | None = None
+        self._guessing: asyncio.Task[None] | None = None
 
     @property
     def ready(self) -> bool:
@@ -268,15 +270,19 @@ class RelaySession:
         finally:
             self._line.detach(self)
             self._speaker.cut()
-            if self._confirming is not None:
-                self._confirming.cancel()
+            for waiting in (self._confirming, self._guessing):
+                if waiting is not None:
+                    waiting.cancel()
             # A frozen peer does not take part in the closing; the call does not wait for it.
             self._call.switchboard.background.start(self._socket.close())
 
     async def speech_begins(self, turn: SpokenTurn) -> None:
-        """A first guess at the words; and if the agent was speaking, how far it came."""
-        heard = self._speaker.cut()
-        await self._send(self._prompt(turn.said[: len(turn.said) // 2], last=False))
+        """A first guess at the words, and more where they are wanted; and if the agent was
+        speaking, how far it came."""
+        heard, half = self._speaker.cut(), len(turn.said) // 2
+        await self._send(self._prompt(turn.said[:half], last=False))
+        if self._verb.guesses:
+            self._guessing = asyncio.create_task(self._guess(turn, half))
         if heard is not None:
             turn.interrupted = True
             text, lasted_ms = heard
@@ -288,8 +294,16 @@ class RelaySession:
                 }
             )
 
+    async def _guess(self, turn: SpokenTurn, shown: int) -> None:
+        """Send more of the words as they are spoken."""
+        for longer in range(shown + 1, len(turn.said), max(1, shown // 8)):
+            await asyncio.sleep(GUESS_EVERY_S)
+            await self._send(self._prompt(turn.said[:longer], last=False))
+
     async def speech_ends(self, turn: SpokenTurn) -> bool:
         """The words as they were recognised."""
+        if self._guessing is not None:
+            self._guessing.cancel()
         await asyncio.sleep(self._call.switchboard.endpoint_s)
         return await self._deliver(turn, self._prompt(turn.said, last=True))
 

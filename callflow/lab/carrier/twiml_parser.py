@@ -100,6 +100,7 @@ class Relay:
     tells_played: bool
     language: str
     parameters: Mapping[str, str]
+    guesses: bool = False
 
 
 Verb = Say | Pause | Gather | Redirect | Hangup | Dial | Relay
@@ -292,6 +293,7 @@ def _connect(element: ElementTree.Element) -> Relay:
             greeting_interruptible=_hears_speech(given, "welcomeGreetingInterruptible"),
             interruptible=_hears_speech(given, "interruptible"),
             keys=given.flag("dtmfDetection", False),
+            guesses=given.flag("partialPrompts", False),
             tells_played="tokens-played" in given.word("events", "").split(),
             language=next((one for one in languages if one is not None), "en-US"),
             parameters=dict(_parameter(each) for each in nouns[0]),
