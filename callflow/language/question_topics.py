@@ -135,6 +135,8 @@ class _Topics:
         begun = any(_fits(parts[:1], [token]) for parts, _ in self.begun.get(token[:_PREFIX], ()))
         if len(token) < _LONG or begun or token in self.long[token[0]]:
             return token
+        if token.endswith("s") and token[:-1] in self.long[token[0]]:
+            return token[:-1]
         near = [word for word in self.long[token[0]] if _is_one_off(token, word)]
         return near[0] if len(near) == 1 else token
 
@@ -192,7 +194,7 @@ def _named(
         if rule.bare or any(_reaches(at, span, heard.tokens, bounds, before) for at in at_work):
             # What stands right behind the form of the question is what it is about.
             at_once = any(at <= span[0] <= at + _AT_ONCE for at in at_work)
-            worth = len(rule.groups) + at_once
+            worth = len(rule.groups) + at_once + rule.bare
             if rule.topic not in found or worth > found[rule.topic][2]:
                 found[rule.topic] = (*span, worth)
     best = max((worth for *_, worth in found.values()), default=0)

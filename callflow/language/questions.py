@@ -6,6 +6,7 @@ sentence may ask several; what is not in the list is no question here.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from callflow.language.lexicon import load_lexicon
@@ -71,11 +72,38 @@ def _says_only_what(tokens: tuple[str, ...]) -> bool:
     )
 
 
+_SOUNDS_LIKE: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), meant)
+    for pattern, meant in (
+        ("嘛", "吗"),
+        ("(?<=[开扒把撬关车])们", "门"),
+        ("我门|我闷", "我们"),
+        ("安(?=[开钮哪一那红住])", "按"),
+        ("还(?:事|是是)", "还是"),
+        (r"\b(some|any|every|no) (one|body)\b", r"\1\2"),
+        (
+            r"(?:(?<=^)|(?<=[.,] ))as (?=(?:she|he|they|there|the|somebody|any)\b)",
+            "is ",
+        ),
+        (r"\bout off\b", "out of"),
+        (r"\b(?:ah[ií]|ay) (?=alg|m[aá]s|gente|aire|para)", "hay "),
+        (r"\bva ha\b", "va a"),
+        (r"\bmi (?=(?:va|van|hago|saca|quedo|oye|dan|puede|est[aá])\b)", "me "),
+        (r"\bdel (?=m[ií]\b)", "de "),
+    )
+)
+"""What recognisers write for words that sound the same, where only the others make sense."""
+
+
+def _as_meant(said: str) -> str:
+    for pattern, meant in _SOUNDS_LIKE:
+        said = pattern.sub(meant, said)
+    return said
+
+
 def questions(said: str) -> tuple[str, ...]:
     """Return the names of what is asked, in the order of speech, each once and MOST at the most."""
-    heard = tokenize(
-        said.replace("嘛", "吗") + "."
-    )  # They sound alike, and recognisers mix them up.
+    heard = tokenize(_as_meant(said) + ".")
     found = [
         (match.start, match.section)
         for match in load_lexicon("questions").find(heard)

@@ -156,8 +156,9 @@ def _answering(each: CallTurn, told: Mapping[str, Any], parts: Parts) -> Found:
             yield "unanswered", f"{'|'.join(names)} in {each.line.says!r}"
     facts = {**known(record), **told}
     asked = {each.text: each.learns for each in _questions(record) if each.text in reply}
+    again = any("say_again" in names for names in each.line.asks)
     for text, learns in asked.items():
-        if learns and answered(learns, facts):
+        if learns and not again and answered(learns, facts):
             yield "asked_again", f"{learns} by {text!r}"
 
 
