@@ -13,7 +13,7 @@ from callflow.call.limits import LIMIT
 from callflow.handover import hand_to_human
 from callflow.language.danger import dangers
 from callflow.messages import Wake, wake, wake_ring
-from callflow.store.calls import CallStore, Opening
+from callflow.store.calls import CallStore, Heard, Opening
 from callflow.store.result import Result, UtteranceStored
 
 
@@ -33,16 +33,7 @@ class Intake:
         return result
 
     def hear(
-        self,
-        call_sid: str,
-        turn: int,
-        text: str,
-        *,
-        digits: str | None = None,
-        confidence: float | None = None,
-        understood: bool = True,
-        wants_human: str | None = None,
-        after_loss: bool = False,
+        self, call_sid: str, turn: int, text: str, **heard: Unpack[Heard]
     ) -> tuple[UtteranceStored, Wake | None]:
         """The caller said `text` in `turn` (from 1); an empty text is silence, or keys (`digits`).
 
@@ -51,17 +42,7 @@ class Intake:
         the workers: None where none was needed, because a worker is about to look anyway.
         """
         danger = bool(dangers(text, ""))
-        stored = self.store.record_utterance(
-            call_sid,
-            turn,
-            text,
-            digits=digits,
-            confidence=confidence,
-            understood=understood,
-            wants_human=wants_human,
-            danger=danger,
-            after_loss=after_loss,
-        )
+        stored = self.store.record_utterance(call_sid, turn, text, danger=danger, **heard)
         if stored.full:
             hand_to_human(self.store, call_sid, LIMIT)
             return stored, None

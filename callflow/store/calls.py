@@ -8,7 +8,7 @@ whether the transition happened is then unknown, and asking again is safe.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 from pydantic import TypeAdapter
 
@@ -62,6 +62,16 @@ class Opening(TypedDict, total=False):
     greeting: str
     needs_human: str | None
     facts: Mapping[str, Any] | None
+
+
+class Heard(TypedDict, total=False):
+    """What is known of what a caller said, beside the words: see `CallStore.record_utterance`."""
+
+    digits: str | None
+    confidence: float | None
+    understood: bool
+    wants_human: str | None
+    after_loss: bool
 
 
 class CallStore:
@@ -138,13 +148,9 @@ class CallStore:
         turn: int,
         text: str,
         *,
-        digits: str | None = None,
-        confidence: float | None = None,
-        understood: bool = True,
-        wants_human: str | None = None,
         danger: bool = False,
-        after_loss: bool = False,
         now_ms: int | None = None,
+        **heard: Unpack[Heard],
     ) -> UtteranceStored:
         """Store what the caller said in `turn` (from 1): then only a failover can lose it, and only
         where no replicas are waited for.
@@ -161,18 +167,20 @@ class CallStore:
         """
         if turn < 1:
             raise TurnOutOfOrder(call_sid, turn, 0)
+        digits, wants_human = heard.get("digits"), heard.get("wants_human")
         keyed = None if digits is None else clean(call_sid, digits)
+        said = clean(call_sid, text)
         reply, assured = self._scripts.run_assured(
             on_call(
                 "record_utterance",
                 call_sid,
                 Event.HEAR,
                 turn=turn,
-                entry=entry("caller", turn, clean(call_sid, text), keyed, confidence=confidence),
+                entry=entry("caller", turn, said, keyed, confidence=heard.get("confidence")),
                 owed_ms=self.timing.owed_ms,
-                after_loss=moves_row(Event.HEAR_AFTER_LOSS) if after_loss else None,
+                after_loss=moves_row(Event.HEAR_AFTER_LOSS) if heard.get("after_loss") else None,
                 by_human=BY_HUMAN,
-                unclear_most=None if understood else NOT_UNDERSTOOD_TURNS,
+                unclear_most=None if heard.get("understood", True) else NOT_UNDERSTOOD_TURNS,
                 unclear_reason=as_json(NOT_UNDERSTOOD),
                 unclear_alert=fresh_alert(NOT_UNDERSTOOD),
                 reason=optional_json(wants_human),

@@ -48,7 +48,6 @@ from callflow.store.leases import Leases, StaleCalls
 from callflow.store.reader import CallReader, CallWatcher
 from callflow.store.replies import Replies
 from callflow.twilio.rest import Telephone
-from callflow.twilio.signature import Signatures
 from callflow.twilio.twiml import Twiml
 from callflow.twilio.urls import answered_within
 from callflow.web import handoffs, line_webhooks, monitoring, relay, webhook, webhooks
@@ -59,7 +58,7 @@ from callflow.web.line_webhooks import StaleCallCheck
 from callflow.web.open_lines import OpenLines
 from callflow.web.operator_messages import MessageCourier, record_heard
 from callflow.web.web_context import WebContext
-from callflow.web.webhook import SignatureGate
+from callflow.web.webhook import SignatureGate, Signatures
 
 log = logging.getLogger(__name__)
 

@@ -34,13 +34,12 @@ from callflow.twilio import relay_frames as frames
 from callflow.twilio.twiml import Twiml
 from callflow.web import webhooks
 from callflow.web.answers import FAILED_SOCKETS, OpeningReply, UnstoredInput
-from callflow.web.barge_in import NOISES_MOST, BargeIn
 from callflow.web.call_access import CallAccess
 from callflow.web.handoffs import fetch_human, fetch_human_soon, resume_if_nobody_came
 from callflow.web.line_webhooks import end_closed, go_on
 from callflow.web.open_lines import OpenLine
 from callflow.web.operator_messages import SocketMessages
-from callflow.web.playback import Playback
+from callflow.web.playback import NOISES_MOST, BargeIn, Playback
 from callflow.web.web_context import ASKED_WITHIN_S, DUE_S, PHRASES, WebContext, now_ms
 from callflow.web.webhook import MAX_TURN, CallerInput, VoiceRequest, parse_number
 

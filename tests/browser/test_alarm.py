@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
@@ -57,12 +58,29 @@ def test_nothing_flashes_for_who_wants_no_motion(board: Board, motion: str, name
 
 def test_timers_turn_at_three_quarters_and_at_their_limit(board: Board) -> None:
     page = board.signed_in()
-    sid = board.scene.opens("tower", 31.5, alert="assist")
-    timer = page.locator(f"{row(sid)} .timers li", has_text="human")
-    expect(timer).to_have_class("")
-    expect(timer).to_have_class("soon", timeout=3_000)
-    expect(timer).to_contain_text("soon due")
-    late = board.scene.opens("tower", 44.2, alert="assist")
-    timer = page.locator(f"{row(late)} .timers li", has_text="human")
-    expect(timer).to_have_class("over", timeout=3_000)
-    expect(timer).to_contain_text("overdue")
+    turned = board.scene.opens("tower", 31.5, alert="assist")
+    late = board.scene.opens("tower", 42.5, alert="assist")
+    early = board.scene.opens("tower", 0.0, alert="assist")
+
+    def looks(sid: str, until: str) -> list[tuple[str, int]]:
+        """How the timer looked from now on, and at which second, until it looks like that."""
+        timer = page.locator(f"{row(sid)} .timers li", has_text="human")
+        seen: list[tuple[str, int]] = []
+        give_up = time.monotonic() + 20
+        while not seen or seen[-1][0] != until:
+            assert time.monotonic() < give_up, seen
+            look, text = timer.evaluate("one => [one.className, one.textContent]")
+            shown = re.search(r"0:(\d\d) / 0:45", text)
+            assert shown is not None, text
+            seen.append((look, int(shown[1])))
+            page.wait_for_timeout(50)
+        return seen
+
+    # A busy machine may show a row late: what is judged is the look at the second that is shown.
+    assert all(second < 33 for _, second in looks(early, ""))
+    soon = looks(turned, "soon")
+    assert all(look == "" for look, second in soon if second < 33), soon
+    expect(page.locator(f"{row(turned)} .timers li", has_text="human")).to_contain_text("soon due")
+    over = looks(late, "over")
+    assert all(look == "soon" for look, second in over if second < 45), over
+    expect(page.locator(f"{row(late)} .timers li", has_text="human")).to_contain_text("overdue")

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from callflow.twilio.signature import SETTINGS_HEADER, SIGNATURE_HEADER, Signatures
 from callflow.twilio.urls import signed_url, socket_url
+from callflow.web.webhook import SETTINGS_HEADER, SIGNATURE_HEADER, Signatures
 from tests.twilio.webhooks import (
     AUTH_TOKEN,
     GENUINE,

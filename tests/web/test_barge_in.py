@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callflow.responder.phrases import generic
-from callflow.web.barge_in import MOST_S, NO_WORDS_S, WORDS_S, BargeIn
+from callflow.web.playback import MOST_S, NO_WORDS_S, WORDS_S, BargeIn
 from tests.exchange import Exchange, Line
 from tests.relay_socket import Socket, relay
 from tests.waiting import wait_until

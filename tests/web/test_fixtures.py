@@ -18,8 +18,8 @@ from pydantic import SecretStr
 from twilio.request_validator import RequestValidator
 from websockets.exceptions import InvalidStatus
 
-from callflow.twilio.signature import SIGNATURE_HEADER, Signatures
 from callflow.web.app import ROUTES
+from callflow.web.webhook import SIGNATURE_HEADER, Signatures
 from tests.exchange import SITES, Exchange, WebServer, web_server
 from tests.parts import Parts
 from tests.servers import Servers
