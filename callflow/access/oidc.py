@@ -1,7 +1,7 @@
 """Signs people in by OpenID Connect: the code flow with PKCE, state and nonce.
 
-What must be remembered between going there and coming back is derived from the browser's own
-token, so that no process and no store keeps it, and nobody else's browser can come back with it.
+What must be remembered meanwhile is derived from the browser's own token, so nothing is kept, and
+nobody else's browser can come back with it.
 Needs `callflow[oidc]`. Sources: OpenID Connect Core 1.0, 3.1 (3.1.3.7: what an ID token must be);
 OpenID Connect Discovery 1.0, 4.3 (the issuer must be the one that was asked for); RFC 7636 (PKCE);
 RFC 9207 (the issuer in the answer).

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 import secrets
-from dataclasses import asdict, dataclass
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import TypeAdapter
 
 from callflow.call.role import Role
 from callflow.errors import StoreUnreplicated
@@ -57,16 +58,8 @@ class SessionUser:
         """Stands for them where their sessions are kept, without their name: 32 hex digits."""
         return hashlib.sha256(f"{self.source}:{self.subject}".encode()).hexdigest()[:32]
 
-    def to_json(self) -> str:
-        """The same as text."""
-        return json.dumps(asdict(self), ensure_ascii=False)
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """From what `to_json` gave."""
-        fields = json.loads(text)
-        person = fields.pop("person")
-        return cls(person=BoardUser(**{**person, "role": Role(person["role"])}), **fields)
+_SESSION_USERS = TypeAdapter(SessionUser)
 
 
 def new_token() -> str:
@@ -108,13 +101,13 @@ class Sessions:
     def begin(self, user: SessionUser, token: str = "", *, now_ms: int | None = None) -> str:
         """Let a token, a new one or one that this user had, stand for the user. Returns it."""
         token = token or f"{user.key}.{new_token()}"
-        self._run("begin", token, user.to_json(), now_ms)
+        self._run("begin", token, _SESSION_USERS.dump_json(user).decode(), now_ms)
         return token
 
     def find(self, token: str, *, now_ms: int | None = None) -> SessionUser | None:
         """The user, and the session counts as used now; None when it has ended or never was."""
         user = self._run("look", token, "", now_ms)
-        return None if user is None else SessionUser.from_json(user)
+        return None if user is None else _SESSION_USERS.validate_json(user)
 
     def end(self, token: str, *, assured: bool = True) -> None:
         """End one session; one that has ended stays so. Raises StoreUnreplicated when too few

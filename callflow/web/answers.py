@@ -1,9 +1,7 @@
 """Words the answers to the carrier, and the addresses in them that it asks next.
 
-Nothing of a call is kept here: everything that a later request must know is in its address, so the
-next one may reach any web process. The carrier signs the whole address, so nobody else can have
-written what is in it. With each answer speech recognition is given the words that matter: the key
-phrases of the procedures with life at risk, and where the lift is.
+Everything that a later request must know is in its address, which the carrier signs, so the next
+one may reach any web process. Speech recognition is given the words that matter with each answer.
 """
 
 from __future__ import annotations
@@ -115,11 +113,6 @@ class OpeningReply:
         return cls(request.number("g"), request.number("h", 0), after)
 
     @property
-    def parameters(self) -> dict[str, str]:
-        """The same for the socket itself: they come back in its first frame."""
-        return {"saying": str(self.turn), "since": str(self.since)}
-
-    @property
     def query(self) -> dict[str, str | int | None]:
         """The same as a part of an address."""
         return {"g": self.turn, "h": self.since, "a": self.after}
@@ -173,12 +166,6 @@ def _fitting(text: str) -> str:
     return text if size <= MOST_SPOKEN_BYTES else text[: len(text) * MOST_SPOKEN_BYTES // size]
 
 
-def _parameters(text: str, reply: OpeningReply | None) -> dict[str, str]:
-    """What a socket is told of what it begins with."""
-    begun = {} if reply is None else reply.parameters
-    return begun | ({"letters": str(len(text))} if text else {})
-
-
 @dataclass(frozen=True, slots=True)
 class Answers:
     """Words answers for one caller: in `language`, spoken by `voice`."""
@@ -210,11 +197,14 @@ class Answers:
         twiml, text = Twiml(self.language), _fitting(text)
         expected = hints(self.site, self.language)
         if self.voice == "relay" and failures < FAILED_SOCKETS:
+            # They come back in the socket's first frame.
+            begun = reply and {"saying": str(reply.turn), "since": str(reply.since)}
+            parameters = (begun or {}) | ({"letters": str(len(text))} if text else {})
             return twiml.relay(
                 self.addresses.relay,
                 action=self.addresses.relay_ended(failures, reply),
                 greeting=text or None,
-                parameters=_parameters(text, reply),
+                parameters=parameters,
                 hints=expected,
             )
         return twiml.gather(text, action=self.addresses.turn(turn), hints=expected).redirect(

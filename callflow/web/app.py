@@ -53,7 +53,7 @@ from callflow.twilio.urls import answered_within
 from callflow.web import handoffs, line_webhooks, monitoring, relay, webhook, webhooks
 from callflow.web.answers import Addresses, prepare_hints
 from callflow.web.call_access import CallAccess
-from callflow.web.executor import StoreExecutor
+from callflow.web.executor import StoreExecutor, beside
 from callflow.web.line_webhooks import StaleCallCheck
 from callflow.web.open_lines import OpenLines
 from callflow.web.operator_messages import MessageCourier, record_heard
@@ -145,8 +145,8 @@ async def _parts(
             bring = MessageCourier(web).from_any_thread()
             fitness = monitoring.Health(scripts, settings.timing, executor)
             async with (
-                web.lines.running(),
-                fitness.watching(),
+                beside(web.lines.beat_all()),
+                beside(fitness.watch()),
                 _checking_stale_calls(web, scripts),
                 _reading_all_calls(settings, sites, scripts, executor) as all_calls,
             ):
@@ -192,7 +192,7 @@ def _checking_stale_calls(web: WebContext, scripts: Scripts) -> AbstractAsyncCon
     if web.ringing.telephone is None:
         return nullcontext()
     lines = StaleCalls(scripts, round(web.settings.line_check_s * 1000))
-    return StaleCallCheck(web, web.ringing.telephone, lines).running()
+    return beside(StaleCallCheck(web, web.ringing.telephone, lines).look())
 
 
 def _endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:

@@ -1,12 +1,9 @@
 """Runs blocking calls in threads, and refuses the store's at once while its server is gone.
 
-The store's calls are blocking and take well under a millisecond, so a few threads serve thousands
-of callers. When the server does not answer, each of those threads would wait for its timeout while
-hundreds of carriers' requests pile up behind them: after one failure the others are refused for a
-moment, and a single one tries again.
-
-Background calls ask somebody else, the carrier for one, who may take seconds. They have threads of
-their own, so that a carrier that does not answer keeps no caller from the store.
+The store's calls take well under a millisecond, so a few threads serve thousands of callers. Of a
+server that does not answer each thread would wait for its timeout: after one failure the others are
+refused for a moment. Whoever else is asked in the background, the carrier for one, may take
+seconds, and has threads of its own.
 """
 
 from __future__ import annotations
@@ -15,8 +12,9 @@ import asyncio
 import contextvars
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -38,6 +36,16 @@ times a second finds its end soon enough."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Have `work` done by the event loop for as long as the block runs."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 class StoreExecutor:

@@ -9,8 +9,6 @@ not in a worker, since a carrier that does not answer must keep no caller from b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from callflow.call.limits import OVERLOAD
@@ -124,16 +122,8 @@ class StaleCallCheck:
     telephone: Telephone
     lines: StaleCalls
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Look once a second while the block runs."""
-        looking = asyncio.create_task(self._look())
-        try:
-            yield
-        finally:
-            looking.cancel()
-
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Look once a second for as long as the process runs."""
         few = asyncio.Semaphore(AT_ONCE)
 
         async def check(call_sid: str) -> None:

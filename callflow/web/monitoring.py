@@ -1,27 +1,9 @@
 """Answers whether this process runs, is to be sent callers, and whether callers are served.
 
-Three questions, since they have three answers:
-
-`/healthz`  The process runs, and its event loop turns: a blocked one answers nothing. 200 always.
-`/readyz`   Send it callers? For a load balancer. 503 until the store has taken a write from it, so
-            that a process with a wrong address or password, or before a replica, is sent nobody.
-            After that 200, whatever is missing: without workers it says holding phrases and has a
-            human rung, without the store it puts callers through to one. A balancer that took all
-            web processes away in an outage would leave the callers to nobody.
-`/health`   Are callers served? For alarms. 503 with the reasons where the store does not answer,
-            takes no writes or has too few replicas for them, nobody sweeps, no worker takes calls,
-            this event loop is late, or where `callflow doctor` would find that workers fail:
-            frozen or wedged ones, pools without children, turns that hang, messages or turns that
-            nobody takes, queues that nobody consumes, a broker that does not answer.
-
-What the doctor would find is a reason once it was found twice, a moment apart: /health looks again
-before it answers, /readyz never waits. Both say the same in their JSON: `store`, `sweeps`,
-`workers`, `lag_ms` and, where something is missing, `reason`. None needs a signature, and none
-tells anything of a call.
-
-`/metrics` is Prometheus's; the same numbers of all calls are written for CloudWatch. Every web
-process tells the same of the whole deployment. Both are off until they are configured, and while
-both are nothing is counted.
+`/healthz`: the process runs. `/readyz`, for load balancers: it has written to the store; then it is
+to be sent callers whatever is missing, since it has a human rung for them, and an outage would else
+leave them to nobody. `/health`, for alarms: callers are served; what a doctor would find counts
+once it was found twice. `/metrics`: the whole deployment's, off until it is configured.
 """
 
 from __future__ import annotations
@@ -108,16 +90,8 @@ class Health:
         self.proven = False
         """True once the store has taken a write from this process."""
 
-    @asynccontextmanager
-    async def watching(self) -> AsyncIterator[None]:
-        """Measure meanwhile how late the event loop is."""
-        watch = asyncio.create_task(self._watch())
-        try:
-            yield
-        finally:
-            watch.cancel()
-
-    async def _watch(self) -> None:
+    async def watch(self) -> None:
+        """Measure how late the event loop is, for as long as the process runs."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + LOOK_EVERY_S

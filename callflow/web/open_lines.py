@@ -1,8 +1,7 @@
 """Beats for the sockets that one web process holds open, so that a silent process is noticed.
 
-The beats come from the event loop that also reads and speaks: frozen, cut off from the server or
-blocked, it cannot beat, and the carrier is asked to bring its callers to another process: see
-store/caller_line.py.
+The beats come from the event loop that also reads and speaks: frozen or cut off from the server it
+cannot beat, and the carrier brings its callers to another process (store/caller_line.py).
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from callflow.errors import StoreError
@@ -56,15 +55,6 @@ class OpenLines:
         self._executor = executor
         self._open: set[OpenLine] = set()
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Beat while the block runs."""
-        beating = asyncio.create_task(self._beat_all())
-        try:
-            yield
-        finally:
-            beating.cancel()
-
     @contextmanager
     def holding(self, call_sid: str) -> Iterator[OpenLine]:
         """A line that is beaten for in this block, once it was taken."""
@@ -106,7 +96,8 @@ class OpenLines:
         with suppress(StoreError):
             await self._executor.run(self._lines.release, call_sid)
 
-    async def _beat_all(self) -> None:
+    async def beat_all(self) -> None:
+        """Beat for as long as the process runs."""
         while True:
             await asyncio.sleep(BEAT_S)
             with suppress(StoreError):  # The next beat says so; a line may be lost meanwhile.

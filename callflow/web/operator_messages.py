@@ -1,14 +1,8 @@
 """Brings the phrases that people type to callers, once each, by webhook or by relay socket.
 
-By webhook a phrase is a document of its own: the phrase, then the address where the call goes on.
-That address names the phrase, so that asking for it proves that it was heard; whatever else the
-carrier asks instead is answered with the phrase again. The caller's line is fetched for it where
-that cuts nothing off; where it cannot be, the next request takes the phrase, a few seconds later.
-
-A socket is given the phrase, sends it behind all that it has sent, and says when it was heard: when
-the carrier tells so, or when it lives on past the time that it takes to say it. Nobody else can
-know that: should the socket break before it has said so, whoever speaks with the caller next is
-given the phrase again, however much later that is.
+By webhook a phrase is a document of its own, whose next address names it: asking for that proves
+that it was heard. A socket sends it behind all else, and notes it once the carrier tells that it
+was heard, or the time to say it has passed; what a lost socket has not noted is said again.
 """
 
 from __future__ import annotations

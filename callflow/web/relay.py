@@ -1,11 +1,8 @@
 """Speaks with a caller on a ConversationRelay socket: their words in, replies out as they grow.
 
-A socket is one process's view of a call and may be lost at any moment: the next one, on any web
-process, reads the record and goes on. Nothing is acknowledged to the carrier on it, so an utterance
-that cannot be stored leaves by the action address, where the webhooks take it up.
-
-Two tasks share a session: one stores what comes in, one speaks what is to be said, turn after turn.
-Both know the call from the record alone, so a session may begin in the middle of a call.
+A socket may be lost at any moment: the next one, on any web process, goes on from the record. An
+utterance that cannot be stored leaves by the action address, where the webhooks take it up. One
+task stores what comes in, another speaks what is to be said.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reads one webhook of the carrier: that it was signed, who calls, in which turn, what was said.
 
-A request is signed with the account's auth token. While a token is being changed, either of two may
-be the right one. Where the account has a signing rule, Twilio announces SHA-256 and signs with a
-shared key instead. What cannot be judged is not Twilio's: no request, however odd, raises here.
+While the account's auth token is being changed, either of two may have signed. Where the account
+has a signing rule, Twilio announces SHA-256 and signs with a shared key instead.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 from starlette.websockets import WebSocket
 from twilio.request_validator import HMAC_SHA1, HMAC_SHA256, RequestValidator
@@ -85,7 +85,7 @@ class Signatures:
             return False
         # Accounts without a shared key of their own sign with the token in the new scheme too.
         secrets = self._shared + self._tokens if announced else self._tokens
-        fields = _Fields(params)
+        fields = ImmutableMultiDict(list(params))
         try:
             made = [
                 secret.compute_signature(spelling, fields, algorithm)
@@ -99,24 +99,6 @@ class Signatures:
         # All are compared, so that the time taken does not tell which one came close.
         verdicts = [hmac.compare_digest(each.encode(), wanted) for each in made]
         return True in verdicts
-
-
-class _Fields:
-    """A form as the SDK looks at it: each name once, and all its values."""
-
-    def __init__(self, params: Sequence[tuple[str, str]]) -> None:
-        self._values: dict[str, list[str]] = {}
-        for name, value in params:
-            self._values.setdefault(name, []).append(value)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def getall(self, name: str) -> list[str]:
-        return self._values[name]
 
 
 def _spellings(url: str) -> set[str]:
