@@ -66,6 +66,7 @@ _CALMING: Final[tuple[tuple[str, Any], ...]] = (
 )
 _AGAIN: Final = {"injured": "hurt_again", "danger": "danger_again"}
 
+FIRE: Final = "fire_smoke"
 REPORTER: Final = "third_party_reporter"
 THEY_ANSWER: Final = "ask_talk"
 """Who stands outside and says no to this has told that somebody in there may be unconscious."""
@@ -147,8 +148,8 @@ class Understanding:
         language = asked_for(said) or detect(said, primary_language(record.language))
         if primary_language(record.language) == language:
             language = record.language
-        asks, listed = _asked_for(said, turn)
         learned = learn(said, primary_language(language), question)
+        asks, listed = _asked_for(said, turn, learned, record)
         if not _OF_OTHERS.isdisjoint(asks):
             for name in ("people", "vulnerable"):
                 learned.pop(name, None)  # Who is to be told something is not in the lift.
@@ -335,10 +336,14 @@ def _continue_number(
     return ""
 
 
-def _asked_for(said: str, turn: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _asked_for(
+    said: str, turn: int, learned: Mapping[str, Any], record: CallRecord
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is asked, and what of it is in the list. First words ask for help, and for nothing that
     is not in it."""
     asks = questions(said)
+    if learned.get("doors_open") and FIRE in record.open_scenarios:
+        asks = tuple(dict.fromkeys((*asks, "should_leave")))  # Whoever may leave is told at once.
     listed = tuple(name for name in asks if name != UNLISTED)
     return (listed if turn == 1 else asks), listed
 

@@ -15,7 +15,7 @@ from callflow.call.facts import DANGERS, VULNERABLE
 from callflow.language.danger import all_clear, dangers, denies_danger, mentioned_dangers
 from callflow.language.lexicon import Match, load_lexicon
 from callflow.language.negation import denied_places, stated
-from callflow.language.numbers import phone_number
+from callflow.language.numbers import begun_number, phone_number
 from callflow.language.people import ages, people
 from callflow.language.places import floor, lift_id, name
 from callflow.language.text import MARKS, Tokens, listed, tokenize
@@ -67,6 +67,7 @@ _WORDED: Final = frozenset(
     )
 )
 _SHORT: Final = 8
+_DIALLED: Final = 6  # so many digits are of a telephone number, and count nobody
 _ENDS: Final = ((), (",",), ("?",))
 # What tells of something else when another fact was asked about.
 _TELLING: Final = frozenset(("lights", "lights_no", "doors", "doors_no"))
@@ -114,11 +115,14 @@ def learn(text: str, language: str, asked: str | None) -> dict[str, Any]:
 
 
 def _values(heard: Tokens, states: Sequence[Match], asked: str | None) -> dict[str, Any]:
+    dialled = len(begun_number(heard)) >= _DIALLED
     announced = any(m.section == "callback" for m in states)
     number = phone_number(heard, announced or asked in _WHERE_TO_CALL)
     values: dict[str, Any] = {
         # "Two people" may be those who are hurt, where that was asked.
-        "people": people(heard, asked in _COUNTING, clause=asked not in _HURTING),
+        "people": None
+        if dialled
+        else people(heard, asked in _COUNTING, clause=asked not in _HURTING),
         "floor": floor(heard, asked in _FLOOR),
         "callback_number": number,
         "lift_id": None if number else lift_id(heard, asked == "ask_lift_id"),
@@ -143,7 +147,7 @@ def _answered(heard: Tokens, said: Sequence[Match], asked: str | None) -> dict[s
     if (
         answer
         and fact == "injured"
-        and any(m.section in ("inside", "trapped") and m.start <= 2 for m in said)
+        and any(m.section in ("inside", "trapped", "present") and m.start <= 2 for m in said)
     ):
         answer = (
             None  # "Yes we are inside" tells of no injury; one that it names counts all the same.

@@ -29,7 +29,7 @@ def people(heard: Tokens, asked: bool, *, clause: bool = False) -> int | None:
         *_groups(heard, matches),
         *_stated_counts(heard, matches, asked),
     ]
-    if asked:
+    if asked and not _tells_age(heard.tokens):
         found += _lone_number(heard)
     # A total is said over the parts: "four of us me and my three kids".
     best = max(found, key=lambda item: (item[0], item[1]), default=None)
@@ -239,6 +239,16 @@ def _goes_on(tokens: tuple[str, ...], place: int) -> bool:
 
 def _has_person(matches: Sequence[Match]) -> bool:
     return any(m.section == "with_person" for m in matches)
+
+
+def _tells_age(tokens: tuple[str, ...]) -> bool:
+    """True for "he is four", which is no count."""
+    return any(
+        tokens[at : at + 2] in _ARE and number_at(tokens, at + 2) for at in range(len(tokens))
+    )
+
+
+_ARE: Final = (("he", "is"), ("she", "is"))
 
 
 def _lone_number(heard: Tokens) -> list[_Count]:

@@ -233,7 +233,9 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
     found += _guessed(signs, likely, before, begun, urgencies)
     if signs.trapped and all(urgencies.get(name) == "P5" for name in (*found, *before.open)):
         found.append(DEFAULT_SCENARIO)
-    return [name for name in dict.fromkeys(found) if name in urgencies]
+    # "A test" or "a mistake" is nothing that a call turns to once it has begun.
+    told = [name for name in dict.fromkeys(found) if name in urgencies]
+    return [name for name in told if not (begun and urgencies[name] == "P5")]
 
 
 def _bar_at_first(signs: Signs, name: str) -> float:
@@ -264,7 +266,7 @@ def _guessed(
         return []
     if _is_unclear(signs, *grave[0]) and signs.scored.danger < CLEAR:
         return []
-    if signs.dangers:
+    if any(urgencies.get(SCENARIO_OF[danger]) == "P1" for danger in signs.dangers):
         return [grave[0][0]]
     if begun or (before.open and signs.in_reply):
         least = CLEAR if signs.released else MOVED
