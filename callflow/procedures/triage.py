@@ -235,7 +235,7 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
         found.append(DEFAULT_SCENARIO)
     # "A test" or "a mistake" is nothing that a call turns to once it has begun.
     told = [name for name in dict.fromkeys(found) if name in urgencies]
-    return [name for name in told if not (begun and urgencies[name] == "P5")]
+    return [name for name in told if not (begun and urgencies.get(name) == "P5")]
 
 
 def _bar_at_first(signs: Signs, name: str) -> float:
