@@ -387,20 +387,13 @@ class BoardOrigin:
     def set_cookie(self, response: Response, name: str, token: str) -> None:
         """Have the browser keep `token` until it is closed; scripts cannot read it, and other
         sites' pages make it send it with links alone."""
-        response.set_cookie(
-            self._full_name(name),
-            token,
-            path="/",
-            secure=self.secure,
-            httponly=True,
-            samesite="lax",
-        )
+        name = self._full_name(name)
+        response.set_cookie(name, token, secure=self.secure, httponly=True, samesite="lax")
 
     def delete_cookie(self, response: Response, name: str) -> None:
         """Have the browser forget a cookie."""
-        response.delete_cookie(
-            self._full_name(name), path="/", secure=self.secure, httponly=True, samesite="lax"
-        )
+        name = self._full_name(name)
+        response.delete_cookie(name, secure=self.secure, httponly=True, samesite="lax")
 
     def _full_name(self, name: str) -> str:
         # With __Host- a browser takes it from this host alone, by https (RFC 6265bis, 4.1.3.2).

@@ -280,38 +280,8 @@ class _Lanes:
         return Timeline(from_ms, self._to_ms, tuple(lanes), tuple(links))
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptEntry:
-    """One entry of the conversation, and what of it was not heard."""
-
-    role: str
-    turn: int | None
-    at: int
-    heard_text: str
-    cut_text: str = ""
-    digits: str | None = None
-    lang: str | None = None
-    by: str | None = None
-    now: bool = False
-    waits: bool = False
-    """A person wants it said, and it was not said yet."""
-    unsure: bool = False
-    """The recogniser doubts what it has heard."""
-
-    @property
-    def silence(self) -> bool:
-        """Nothing was said: that is something heard, too."""
-        return not self.heard_text and not self.cut_text and not self.digits
-
-
-@dataclass(frozen=True, slots=True)
-class JournalLine:
-    """One line of the journal, in words."""
-
-    at: int
-    event: str
-    who: str
-    more: str
+Mark = Literal["", "now", "waits"]
+"""Of an entry: it is being said, or a person wants it said, and it was not said yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +317,9 @@ class CallPage:
             "summary_rows": self._summary(cells),
             "facts": self._facts(),
             "chunks": self.record.retrieved_sop_chunks,
-            "journal": [journal_line(entry, self.w) for entry in reversed(self.journal)],
+            "journal": [(one, *journal_words(one, self.w)) for one in reversed(self.journal)],
+            "split_heard": split_heard,
+            "is_unsure": is_unsure,
             "timeline": timeline,
             "in_words": partial(describe, w=self.w),
             "lane_name": partial(lane_name, w=self.w),
@@ -399,42 +371,34 @@ class CallPage:
         return self.w("lane.summary", lanes=len(lanes), claims=len(claims), lost=lost)
 
 
-def transcript(record: CallRecord) -> list[TranscriptEntry]:
+def transcript(record: CallRecord) -> list[tuple[ThreadEntry, Mark]]:
     """The conversation, and behind it what is being said at this moment."""
-    entries = [_transcript_entry(entry) for entry in record.conversation_thread]
     draft = record.draft
+    entries: list[tuple[ThreadEntry, Mark]] = [(one, "") for one in record.conversation_thread]
     if draft is not None and draft.turn > record.answered:
-        at = record.updated_at
-        entries.append(
-            TranscriptEntry("agent", draft.turn, at, draft.text, lang=draft.lang, now=True)
-        )
-    return entries + [
-        TranscriptEntry("human", None, one.at, one.text, by=one.by, waits=True)
-        for one in record.sayings
-    ]
+        given = draft.model_dump(include={"turn", "text", "lang"})
+        entries.append((ThreadEntry(role="agent", at=record.updated_at, **given), "now"))
+    for one in record.sayings:
+        said = ThreadEntry(role="human", turn=0, text=one.text, at=one.at, by=one.by)
+        entries.append((said, "waits"))
+    return entries
 
 
-def _transcript_entry(entry: ThreadEntry) -> TranscriptEntry:
-    """What was heard of an entry is its beginning, as a rule; where it is not, both are shown."""
-    heard, cut = entry.text, ""
-    if entry.heard is not None:
-        heard = entry.heard
-        cut = entry.text[len(heard) :] if entry.text.startswith(heard) else entry.text
-    return TranscriptEntry(
-        entry.role,
-        entry.turn,
-        entry.at,
-        heard.strip(),
-        cut.strip(),
-        entry.digits,
-        entry.lang,
-        entry.by,
-        unsure=entry.confidence is not None and entry.confidence < SURE_CONFIDENCE,
-    )
+def split_heard(entry: ThreadEntry) -> tuple[str, str]:
+    """What of an entry was heard, and what was not. What was heard of it is its beginning, as a
+    rule; where it is not, both are shown."""
+    heard = entry.reached
+    whole = heard if entry.heard is None else entry.text
+    return heard.strip(), whole.removeprefix(heard).strip()
 
 
-def journal_line(entry: JournalEntry, w: Catalogue) -> JournalLine:
-    """One line of the journal in words."""
+def is_unsure(entry: ThreadEntry) -> bool:
+    """True where the recogniser doubts what it has heard."""
+    return entry.confidence is not None and entry.confidence < SURE_CONFIDENCE
+
+
+def journal_words(entry: JournalEntry, w: Catalogue) -> tuple[str, str]:
+    """Who stands in one line of the journal, and what more is told."""
     more = [
         f"{w('journal.' + name)} {value}"
         for name, value in (("turn", entry.turn), ("fence", entry.fence))
@@ -443,9 +407,7 @@ def journal_line(entry: JournalEntry, w: Catalogue) -> JournalLine:
     more += [word for word in (entry.write, entry.reason) if word]
     if entry.fact:
         more.append(w(f"fact.{entry.fact}"))
-    return JournalLine(
-        entry.at, entry.event, entry.by or short_worker(entry.worker), ", ".join(more)
-    )
+    return entry.by or short_worker(entry.worker), ", ".join(more)
 
 
 def rfc3339(at_ms: int) -> str:
@@ -463,8 +425,7 @@ def lane_name(lane: Lane, w: Catalogue) -> str:
 def describe(lane: Lane, item: LaneSpan | JournalEntry, w: Catalogue) -> str:
     """A span or mark of the timeline in one sentence, for whoever does not see the picture."""
     if isinstance(item, JournalEntry):
-        line = journal_line(item, w)
-        at_ms, words = item.at, [w(f"journal.{item.event}"), line.who, line.more]
+        at_ms, words = item.at, [w(f"journal.{item.event}"), *journal_words(item, w)]
     else:
         at_ms, words = item.from_ms, _span_words(item, w)
     said = ", ".join(one for one in words if one)

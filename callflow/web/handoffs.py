@@ -97,7 +97,10 @@ async def human_picked_up(leg: CallAccess) -> Twiml:
         not_answered = web.ringing.not_answered
         await web.executor.background(not_answered, caller, ring, "no key was pressed")
         return Twiml("en").hangup()
-    wanted = await _read_alert(leg, caller)
+    try:
+        wanted, _ = await web.executor.run(web.store.handovers.read, caller)
+    except (StoreError, UnknownCall):
+        wanted = None
     site = None if wanted is None or wanted.site is None else web.sites.get(wanted.site)
     language = "en" if site is None else site.language
     here = wanted is not None and wanted.call_state is not CallState.COMPLETE
@@ -163,14 +166,6 @@ def _reason(wanted: AlertStatus | None) -> str:
 def _caller(request: VoiceRequest) -> str:
     """The CallSid of the caller that this human's line is for."""
     return VoiceRequest({"CallSid": request.query.get("call", "")}, {}).call_sid
-
-
-async def _read_alert(leg: CallAccess, caller: str) -> AlertStatus | None:
-    try:
-        wanted, _ = await leg.web.executor.run(leg.web.store.handovers.read, caller)
-    except (StoreError, UnknownCall):
-        return None
-    return wanted
 
 
 async def transfer_ended(call: CallAccess) -> Twiml:

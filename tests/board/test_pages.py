@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from callflow.board.call_page import transcript
+from callflow.board.call_page import split_heard
 from callflow.board.pages import _ENVIRONMENT, FIRST_ROWS, STATIC
 from callflow.board.rows import age, duration, short_worker
 from callflow.call import ladder
-from callflow.call.record import CallRecord
+from callflow.call.record import ThreadEntry
 from callflow.redis.scripts import Scripts
 from callflow.store.audit import Audit
 from tests.board_app import password_of
@@ -160,12 +160,9 @@ def test_the_language_is_kept_where_it_was_chosen(exchange: Exchange) -> None:
 
 def test_what_was_cut_off_is_told_from_what_was_heard() -> None:
     said = {"role": "agent", "turn": 1, "at": 5, "text": "Stay inside. Help comes."}
-    given = {"call_sid": "CA1", "call_state": "pending", "created_at": 1, "updated_at": 1}
 
     def shown(**more: object) -> tuple[str, str]:
-        record = CallRecord.model_validate({**given, "conversation_thread": [{**said, **more}]})
-        (entry,) = transcript(record)
-        return entry.heard_text, entry.cut_text
+        return split_heard(ThreadEntry.model_validate({**said, **more}))
 
     assert shown() == ("Stay inside. Help comes.", "")
     assert shown(heard="Stay inside.") == ("Stay inside.", "Help comes.")
