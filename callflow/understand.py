@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from callflow.call.facts import merged
-from callflow.call.language_tag import primary_language
+from callflow.call.language_tag import primary_language, same_language
 from callflow.call.record import CallRecord, Sentence, SopChunk, TurnAnalysis
 from callflow.call.urgency import Urgency
 from callflow.call.utterance import LOW_CONFIDENCE, SURE_CONFIDENCE
 from callflow.language.artefacts import made_of_silence, without_echo
 from callflow.language.caller_facts import learn, plain_answer
-from callflow.language.danger import all_clear, dangers, foreign_dangers
+from callflow.language.danger import all_clear, dangers, denies_danger, foreign_dangers
 from callflow.language.detect import asked_for, detect
 from callflow.language.lexicon import load_lexicon
 from callflow.language.numbers import begun_number, is_whole_number
@@ -146,8 +146,7 @@ class Understanding:
         heard = _hear(record, turn)
         said = heard.said
         language = asked_for(said) or detect(said, primary_language(record.language))
-        if primary_language(record.language) == language:
-            language = record.language
+        language = record.language if same_language(language, record.language) else language
         learned = learn(said, primary_language(language), question)
         asks, listed = _asked_for(said, turn, learned, record)
         if not _OF_OTHERS.isdisjoint(asks):
@@ -155,9 +154,10 @@ class Understanding:
                 learned.pop(name, None)  # Who is to be told something is not in the lift.
         number = _continue_number(record, said, question, learned)
         taken_back = _take_back(learned) if heard.unsure else ()
-        found_signs = _in_context(
-            signs(engine, said, language), said, question, asks, learned, record
-        )
+        alone = signs(engine, said, language)
+        found_signs = _in_context(alone, said, question, asks, learned, record)
+        if alone.released and not found_signs.released:
+            learned = _without_release(learned)
         doubt = _judge_doubt(record, heard, found_signs, bool(listed or learned or number))
         if doubt.doubtful and record.scenario_type in (None, SILENT_SCENARIO):
             found_signs = _without(
@@ -169,7 +169,7 @@ class Understanding:
         ):
             found_signs = replace(found_signs, released=False, in_reply=True)
             confirm = self._release_question(engine, language)
-            learned = {name: value for name, value in learned.items() if name not in _OF_RELEASE}
+            learned = _without_release(learned)
         if language != record.language:
             found_signs = _without(found_signs, FOREIGN)
         found = triage(found_signs, Triage.of(record), engine.urgencies)
@@ -395,6 +395,7 @@ def _in_context(
         trapped=facts.get("trapped") is True
         or facts.get("inside") is True
         or "in_earnest" in load_lexicon("states").sections(spoken),
+        standstill="standstill" in load_lexicon("states").sections(spoken),
         machine=_called_by_machine(record),
         for_person=asks_for_human(said),
         words=_count_words(spoken.tokens),
@@ -415,6 +416,10 @@ def _called_by_machine(record: CallRecord) -> bool:
     )
 
 
+def _without_release(learned: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in learned.items() if name not in _OF_RELEASE}
+
+
 def _is_confirmed(heard: Signs, question: str | None, record: CallRecord) -> bool:
     """True when a release counts: nobody is known to be inside, or we asked, and it is yes."""
     return question == EVERYBODY_OUT or not record.open_scenarios or record.urgency == "P5"
@@ -426,6 +431,7 @@ def signs(engine: Engine, said: str, language: str) -> Signs:
         scored=engine.score(said),
         dangers=dangers(said, primary_language(language)),
         released=all_clear(said),
+        denied=denies_danger(tokenize(said)),
         silent=not any(letter.isalnum() for letter in said),
     )
 

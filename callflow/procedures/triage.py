@@ -41,6 +41,12 @@ SCENARIO_OF: Final[Mapping[str, str]] = {
 }
 """The procedure for each danger of which callers give a sign."""
 
+GUESSED: Final = 0.20
+"""The gravest scenario must be so likely by itself where no word for a danger was heard."""
+PLAIN: Final = 0.20
+"""From so likely on a first utterance is taken for a plain entrapment, where it is clear of nothing
+else: who calls from a lift is taken to be in it and trapped."""
+
 SHORT: Final = 4
 """An utterance of so few words, or twice as many Chinese letters, says little by itself."""
 UNLIKELY_AT_FIRST: Final = frozenset(("eta_callback", "door_malfunction"))
@@ -55,10 +61,13 @@ SELDOM: Final = frozenset(
     (
         *("open_shaft", "unintended_movement", "self_harm", "labour", "gas_or_spray"),
         *("bomb_threat", "refuge_point", "platform_lift", "animal", "blind_caller"),
-        *("overload", "long_wait"),
+        *("overload", "long_wait", "maintenance_worker", "escalator_incident"),
     )
 )
 """What a call is seldom about: it takes clear words, or a key phrase where life is at risk."""
+
+DENIED: Final = frozenset(("fire_smoke", "water_flood"))
+"""What is not opened by words that deny it, unless they are clear of it all the same."""
 
 NARROWER: Final[Mapping[str, tuple[str, ...]]] = {
     "fire_smoke": ("gas_or_spray", "bomb_threat"),
@@ -129,8 +138,10 @@ class Signs:
     not denied; `answered`: those that answer our question, and need no other evidence;
     `released`: an explicit all-clear; `silent`: nothing was said; `in_reply`: the words answer what
     was asked, or ask something themselves, and open nothing that they do not name; `trapped`: the
-    caller is known to be in a lift that they cannot leave; `machine`: the line has proved that a
-    machine calls; `for_person`: the caller asks for a person; `words`: how many there were."""
+    caller is known to be in a lift that they cannot leave; `standstill`: the lift is said not to
+    move, or not to open; `denied`: fire, smoke or water was denied, and no danger told;
+    `machine`: the line has proved that a machine calls; `for_person`: the
+    caller asks for a person; `words`: how many there were."""
 
     scored: Scored
     dangers: frozenset[str] = frozenset()
@@ -139,6 +150,8 @@ class Signs:
     silent: bool = False
     in_reply: bool = False
     trapped: bool = False
+    standstill: bool = False
+    denied: bool = False
     machine: bool = False
     for_person: bool = False
     words: int = 0
@@ -153,6 +166,8 @@ def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Tr
     signs = replace(signs, scored=_possible(signs, urgencies))
     if signs.silent:
         return before if before.open else _ranked([SILENT_SCENARIO], before, urgencies)
+    if before.open and signs.trapped:
+        signs = replace(signs, scored=_from_inside(signs.scored, before))
     known = [
         name
         for name in before.open
@@ -203,6 +218,16 @@ def _possible(signs: Signs, urgencies: Mapping[str, Urgency]) -> Scored:
     return replace(scored, likely=ranked, danger=max(0.0, scored.danger - ruled_out))
 
 
+def _from_inside(scored: Scored, before: Triage) -> Scored:
+    """The scores in a call whose caller is known to be inside: what goes on outside they hear."""
+    likely = tuple(
+        (name, share)
+        for name, share in scored.likely
+        if name not in OUTSIDE or name in before.open or share >= SURE
+    )
+    return replace(scored, likely=likely)
+
+
 def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> list[str]:
     """The scenarios that the utterance speaks for, open ones among them."""
     likely = [(name, p) for name, p in signs.scored.likely if name in urgencies]
@@ -231,11 +256,44 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
         if hint >= HINTED or name in signs.scored.cued:
             found.append(name)
     found += _guessed(signs, likely, before, begun, urgencies)
+    if signs.denied:
+        found = [
+            name
+            for name in found
+            if name not in DENIED
+            or name in before.open
+            or name in signs.scored.cued
+            or shares.get(name, 0.0) >= CLEAR
+        ]
+    if not before.open:
+        found = _plain_first(found, shares, signs, urgencies)
     if signs.trapped and all(urgencies.get(name) == "P5" for name in (*found, *before.open)):
         found.append(DEFAULT_SCENARIO)
     # "A test" or "a mistake" is nothing that a call turns to once it has begun.
     told = [name for name in dict.fromkeys(found) if name in urgencies]
     return [name for name in told if not (begun and urgencies.get(name) == "P5")]
+
+
+def _plain_first(
+    found: list[str],
+    shares: Mapping[str, float],
+    signs: Signs,
+    urgencies: Mapping[str, Urgency],
+) -> list[str]:
+    """A call begins as a plain entrapment, unless it is clear of something else or graver."""
+    trapped, share = signs.trapped, shares.get(DEFAULT_SCENARIO, 0.0)
+    if not trapped and not signs.standstill and share < PLAIN:
+        return found
+    as_light = {name for name in found if urgencies.get(name, "P3") >= urgencies[DEFAULT_SCENARIO]}
+    clear = {
+        name
+        for name in as_light
+        if shares.get(name, 0.0) >= (SURE if trapped and name in UNLIKELY_AT_FIRST else CLEAR)
+    }
+    if clear - {DEFAULT_SCENARIO}:
+        return found
+    graver_ones = [name for name in found if name not in as_light]
+    return graver_ones or [DEFAULT_SCENARIO]
 
 
 def _bar_at_first(signs: Signs, name: str) -> float:
@@ -268,6 +326,8 @@ def _guessed(
         return []
     if any(urgencies.get(SCENARIO_OF[danger]) == "P1" for danger in signs.dangers):
         return [grave[0][0]]
+    if grave[0][1] < GUESSED:
+        return []
     if begun or (before.open and signs.in_reply):
         least = CLEAR if signs.released else MOVED
         return [] if signs.in_reply or grave[0][1] < least else [grave[0][0]]
