@@ -56,6 +56,12 @@ def no_key_stays_for_ever(request: pytest.FixtureRequest, servers: Servers) -> I
         assert not leaks, f"keys that will stay for ever: {', '.join(leaks)}"
 
 
+@pytest.fixture(scope="module")
+def server_url(request: pytest.FixtureRequest, servers: Servers) -> str:
+    """Where the shared server answers, for what a whole module shares."""
+    return servers.clean(request.config.getoption("--server")).url
+
+
 @pytest.fixture
 def embedded(request: pytest.FixtureRequest, servers: Servers) -> EmbeddedServer:
     """The shared server, empty. Kill it if you must: it comes back for the next test."""

@@ -146,6 +146,10 @@ class Line:
         )
         return Answer(found.status_code, found.text)
 
+    def socket_ended(self, status: str = "ended", **fields: str) -> Answer:
+        """The first socket of the call is gone: the carrier asks what comes next."""
+        return self.post("/voice/relay-ended", {"k": 0}, SessionStatus=status, **fields)
+
     def follow(self, answer: Answer, verb: str, **fields: str) -> Answer:
         """Do what the answer says with its first such verb."""
         path, query = answer.target(verb)
@@ -199,6 +203,12 @@ class Exchange:
 
     def line(self, call_sid: str = SID, called: str = GATHER) -> Line:
         return Line(self.port, call_sid, called)
+
+    def arrived(self, call_sid: str = SID, called: str = GATHER) -> Line:
+        """A line whose call was answered."""
+        line = self.line(call_sid, called)
+        line.arrives()
+        return line
 
     @contextmanager
     def worker(self, *pieces: str) -> Iterator[Worker]:

@@ -11,7 +11,7 @@ from typing import Any
 import websockets.sync.client as ws
 from twilio.request_validator import RequestValidator
 
-from tests.exchange import PUBLIC, RELAY, TOKEN, Exchange
+from tests.exchange import PUBLIC, RELAY, TOKEN, Answer, Exchange
 from tests.parts import SID
 
 SOCKET = f"{PUBLIC.replace('https', 'wss')}/voice/relay"
@@ -39,6 +39,10 @@ class Socket:
     def says(self, text: str, *, last: bool = True) -> None:
         self.send(type="prompt", voicePrompt=text, lang="en-GB", last=last)
 
+    def interrupts(self, until: str) -> None:
+        """The caller spoke into our words, of which they heard `until` last."""
+        self.send(type="interrupt", utteranceUntilInterrupt=until, durationUntilInterruptMs=400)
+
     def hears(self, within_s: float = 5) -> dict[str, Any]:
         """The next frame."""
         frame = json.loads(self.connection.recv(timeout=within_s))
@@ -56,6 +60,11 @@ class Socket:
                 return text
 
 
+def parameters_of(answer: Answer) -> dict[str, str]:
+    """What the answer has the carrier say of the socket that it is to open."""
+    return {p.get("name", ""): p.get("value", "") for p in answer.verbs[0][0]}
+
+
 @contextmanager
 def relay(exchange: Exchange, *, token: str = TOKEN) -> Iterator[Socket]:
     signature = RequestValidator(token).compute_signature(SOCKET, {})
@@ -65,3 +74,11 @@ def relay(exchange: Exchange, *, token: str = TOKEN) -> Iterator[Socket]:
         close_timeout=1,
     ) as connection:
         yield Socket(connection)
+
+
+@contextmanager
+def open_socket(exchange: Exchange, **parameters: str) -> Iterator[Socket]:
+    """A socket on which the call was set up."""
+    with relay(exchange) as socket:
+        socket.setup(**parameters)
+        yield socket

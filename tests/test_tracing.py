@@ -22,7 +22,7 @@ from callflow.settings import load
 from tests.exchange import RELAY, Exchange, open_exchange
 from tests.otlp import Collector, collecting
 from tests.parts import SID, TIMING, Parts, Says
-from tests.relay_socket import relay
+from tests.relay_socket import open_socket
 
 SAID = "the private words of a caller"
 REPLY = "I am here, and these words are private too."
@@ -55,8 +55,7 @@ def _header(parts: Parts, queue: str) -> str | None:
 def test_a_turn_is_one_trace_from_the_webhook_to_the_reply(
     collector: Collector, exchange: Exchange
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     with exchange.worker(REPLY):
         assert REPLY in line.says(1, SAID).says
     tracing.end()
@@ -122,8 +121,7 @@ def test_a_reply_that_another_request_speaks_is_in_the_trace_of_its_turn(
     collector: Collector, parts: Parts, redis_url: str, tmp_path: Path
 ) -> None:
     with open_exchange(parts, redis_url, tmp_path, reply_wait_s=0.5) as exchange:
-        line = exchange.line()
-        line.arrives()
+        line = exchange.arrived()
         held = line.says(1, SAID)
         with exchange.worker(REPLY):
             assert REPLY in line.follow(held, "Redirect").says
@@ -136,8 +134,7 @@ def test_a_reply_that_another_request_speaks_is_in_the_trace_of_its_turn(
 
 def test_a_relay_turn_is_one_trace_as_well(collector: Collector, exchange: Exchange) -> None:
     exchange.line(called=RELAY).arrives()
-    with exchange.worker(REPLY), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker(REPLY), open_socket(exchange) as socket:
         socket.says(SAID)
         assert socket.hears_reply() == REPLY
     tracing.end()
@@ -178,8 +175,7 @@ def test_a_message_without_a_trace_or_with_none_that_can_be_read_is_worked_on(
 
 
 def _answered_in(exchange: Exchange, call_sid: str) -> float:
-    line = exchange.line(call_sid)
-    line.arrives()
+    line = exchange.arrived(call_sid)
     began = time.monotonic()
     assert REPLY in line.says(1, SAID).says
     return time.monotonic() - began

@@ -29,17 +29,6 @@ from tests.waiting import wait_until
 PATHS = ("/board", "/board/call", "/board/events", "/board/csrf", "/board/audit")
 
 
-@pytest.fixture
-def users(tmp_path: Path) -> Path:
-    return write_users(tmp_path / "users.yaml", ana="viewer", bo="dispatcher", chen="admin")
-
-
-@pytest.fixture
-def here(redis_url: str, users: Path) -> Iterator[BoardApp]:
-    with board_app(redis_url, users=users) as running:
-        yield running
-
-
 def test_each_role_may_do_what_the_one_before_may_and_more() -> None:
     may = {role: {permission for permission in Permission if role.can(permission)} for role in Role}
     assert may[Role.VIEWER] == {Permission.LOOK, Permission.READ}

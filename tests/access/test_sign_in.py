@@ -48,17 +48,6 @@ from tests.board_app import (
 ANA = SessionUser(BoardUser("ana", Role.VIEWER), "local", "ana")
 
 
-@pytest.fixture
-def users(tmp_path: Path) -> Path:
-    return write_users(tmp_path / "users.yaml", ana="viewer", bo="dispatcher", chen="admin")
-
-
-@pytest.fixture
-def here(redis_url: str, users: Path) -> Iterator[BoardApp]:
-    with board_app(redis_url, users=users) as running:
-        yield running
-
-
 def test_who_has_signed_in_sees_the_board_as_who_they_are(here: BoardApp) -> None:
     for name in ("bo", "BO"):
         browser = here.browser()

@@ -13,7 +13,6 @@ from tests.dispatchers import Dispatcher, dispatcher, staffed_exchange
 from tests.exchange import Exchange
 from tests.parts import Parts
 from tests.rest_api import RestApi, rest_api
-from tests.servers import Servers
 
 
 @pytest.fixture(scope="module")
@@ -24,17 +23,13 @@ def rest() -> Iterator[RestApi]:
 
 @pytest.fixture(scope="module")
 def web_process(
-    servers: Servers,
-    rest: RestApi,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
+    server_url: str, rest: RestApi, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Exchange]:
     """Its board shows what is there when it is asked, and nothing of the test before."""
-    url, folder = servers.clean(request.config.getoption("--server")).url, tmp_path_factory
-    with pytest.MonkeyPatch.context() as patch, connect(url) as client:
+    with pytest.MonkeyPatch.context() as patch, connect(server_url) as client:
         patch.setattr(feed, "LINGER_S", 0.0)
         patch.setattr(feed, "FRESH_S", 0.0)
-        given = Parts(client), url, folder.mktemp("board")
+        given = Parts(client), server_url, tmp_path_factory.mktemp("board")
         with staffed_exchange(*given, api_url=rest.url) as running:
             yield running
 
@@ -42,10 +37,7 @@ def web_process(
 @pytest.fixture
 def api(rest: RestApi) -> RestApi:
     """The carrier's API, which has been asked nothing."""
-    rest.asked.clear()
-    rest.looked_at.clear()
-    rest.lines.clear()
-    rest.refuse = None
+    rest.forget()
     return rest
 
 

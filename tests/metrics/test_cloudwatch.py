@@ -173,8 +173,7 @@ def test_a_web_process_writes_it_to_its_standard_output(
     with open_exchange(parts, redis_url, tmp_path, cloudwatch_namespace="lifts") as running:
         with running.worker("Stay inside."):
             wait_until(lambda: "callflow_store_up" in capfd.readouterr().out, "a line")
-            line = running.line()
-            line.arrives()
+            line = running.arrived()
             line.says(1, "stuck")
             wait_until(found, "the turn is told")
         # Nobody may read them by HTTP for that.

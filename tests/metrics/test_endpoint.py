@@ -77,8 +77,7 @@ def test_what_cloudwatch_would_refuse_is_refused_at_once() -> None:
 
 def test_a_real_call_is_in_the_metrics_from_its_first_word_to_its_end(measured: Exchange) -> None:
     seen(measured, "callflow_store_up", 1)
-    line = measured.line()
-    line.arrives()
+    line = measured.arrived()
     seen(measured, "callflow_active_calls", 1)
     with measured.worker("Help is coming. ", "Stay inside."):
         assert "Stay inside." in line.says(1, "I am stuck").says
@@ -93,8 +92,7 @@ def test_a_real_call_is_in_the_metrics_from_its_first_word_to_its_end(measured: 
 
 def test_prometheus_finds_no_fault_with_what_it_reads(measured: Exchange) -> None:
     with measured.worker("Stay inside."):
-        line = measured.line()
-        line.arrives()
+        line = measured.arrived()
         line.says(1, "stuck")
     seen(measured, "callflow_turns_answered_total", 1)
     answer = ask(measured, Authorization=f"Bearer {TOKEN}")

@@ -14,17 +14,13 @@ from callflow.redis.client import connect
 from tests.dispatchers import Dispatcher, dispatcher, staffed
 from tests.exchange import RELAY, Exchange, Line, WebServer, open_exchange, web_server
 from tests.parts import Parts
-from tests.servers import Servers
 
 
 @pytest.fixture(scope="module")
-def shared_web(
-    request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WebServer]:
+def shared_web(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """A web process that can ring nobody and speaks fast, for all tests of a module."""
-    url = servers.clean(request.config.getoption("--server")).url
     folder = tmp_path_factory.mktemp("web")
-    with web_server(url, folder, speech_letters_per_s=1_000) as running:
+    with web_server(server_url, folder, speech_letters_per_s=1_000) as running:
         yield running
 
 
@@ -38,8 +34,7 @@ def exchange(parts: Parts, shared_web: WebServer) -> Iterator[Exchange]:
 @pytest.fixture
 def relay_line(exchange: Exchange) -> Line:
     """A line that has arrived at a lift whose calls are spoken over a socket."""
-    line = exchange.line(called=RELAY)
-    line.arrives()
+    line = exchange.arrived(called=RELAY)
     return line
 
 
@@ -56,29 +51,21 @@ def line(exchange: Exchange) -> Line:
     return exchange.line()
 
 
-def _staffed(
-    request: pytest.FixtureRequest, folder: Path, letters_per_s: int
-) -> AbstractContextManager[WebServer]:
-    servers: Servers = request.getfixturevalue("servers")
-    url = servers.clean(request.config.getoption("--server")).url
+def _staffed(url: str, folder: Path, letters_per_s: int) -> AbstractContextManager[WebServer]:
     return web_server(url, folder, speech_letters_per_s=letters_per_s, **staffed(folder))
 
 
 @pytest.fixture(scope="module")
-def staffed_web(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WebServer]:
+def staffed_web(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """A web process with people at its board, for all tests of a module. It speaks fast."""
-    with _staffed(request, tmp_path_factory.mktemp("staffed"), 1_000) as running:
+    with _staffed(server_url, tmp_path_factory.mktemp("staffed"), 1_000) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def slow_web(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WebServer]:
+def slow_web(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """The same, and it speaks slowly: what it sends takes seconds to be heard."""
-    with _staffed(request, tmp_path_factory.mktemp("slow"), 5) as running:
+    with _staffed(server_url, tmp_path_factory.mktemp("slow"), 5) as running:
         yield running
 
 

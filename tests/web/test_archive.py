@@ -18,8 +18,7 @@ def test_a_call_that_is_hung_up_is_archived_before_it_expires(
 ) -> None:
     url = url_in(tmp_path)
     with open_exchange(parts, redis_url, tmp_path, records_url=url) as exchange:
-        line = exchange.line()
-        line.arrives()
+        line = exchange.arrived()
         with exchange.worker("Stay inside."):
             line.says(1, "we are stuck")
         line.post("/voice/status", CallStatus="completed")

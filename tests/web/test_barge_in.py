@@ -7,7 +7,7 @@ import pytest
 from callflow.responder.phrases import generic
 from callflow.web.playback import MOST_S, NO_WORDS_S, WORDS_S, BargeIn
 from tests.exchange import Exchange, Line
-from tests.relay_socket import Socket, relay
+from tests.relay_socket import Socket, open_socket
 from tests.waiting import wait_until
 
 REPLY = "Stay inside. Keep away from the doors. I am here with you."
@@ -63,8 +63,7 @@ def _interrupt(socket: Socket, until: str) -> None:
 def test_a_reply_that_a_noise_has_stopped_goes_on_with_the_sentence_that_broke_off(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with exchange.worker(REPLY), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker(REPLY), open_socket(exchange) as socket:
         socket.says("we are stuck")
         assert socket.hears_reply() == REPLY
         _interrupt(socket, "Stay inside. Keep away")
@@ -78,8 +77,7 @@ def test_a_reply_that_a_noise_has_stopped_goes_on_with_the_sentence_that_broke_o
 def test_after_three_noises_a_human_is_rung_and_nothing_stops_our_voice_any_more(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with exchange.worker(REPLY), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker(REPLY), open_socket(exchange) as socket:
         socket.says("we are stuck")
         assert socket.hears_reply() == REPLY
         frames = []
@@ -94,8 +92,7 @@ def test_after_three_noises_a_human_is_rung_and_nothing_stops_our_voice_any_more
 
 
 def test_sounds_while_we_listen_are_asked_about(exchange: Exchange, relay_line: Line) -> None:
-    with exchange.worker("Stay inside."), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker("Stay inside."), open_socket(exchange) as socket:
         socket.says("we are stuck")
         assert socket.hears_reply() == "Stay inside."
         wait_until(lambda: exchange.parts.record().answered == 1, "it was not answered")

@@ -12,7 +12,7 @@ from callflow.lab.chaos.chaos_servers import ServerPair
 from callflow.responder.phrases import generic
 from tests.exchange import HUMANS, RELAY, Answer, Exchange, Line
 from tests.parts import SID, Says
-from tests.relay_socket import relay
+from tests.relay_socket import open_socket
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
@@ -48,8 +48,7 @@ def _until(line: Line, answer: Answer, verb: str) -> Answer:
 def test_a_caller_whose_words_were_lost_is_asked_for_them_again(
     pair: ServerPair, failing: Exchange
 ) -> None:
-    line = failing.line()
-    line.arrives()
+    line = failing.arrived()
     pair.wait_until_in_step()
     pair.cut_off_replica()
     holding = line.says(1, "we are stuck")
@@ -72,8 +71,7 @@ def test_a_caller_whose_words_were_lost_is_asked_for_them_again(
 def test_a_reply_that_was_lost_after_it_was_spoken_is_not_spoken_again(
     pair: ServerPair, failing: Exchange
 ) -> None:
-    line = failing.line()
-    line.arrives()
+    line = failing.arrived()
     held = line.says(1, "we are stuck")
     pair.wait_until_in_step()
     pair.cut_off_replica()
@@ -94,8 +92,7 @@ def test_a_call_whose_whole_record_was_lost_is_opened_again_and_goes_on(
     pair: ServerPair, failing: Exchange
 ) -> None:
     pair.cut_off_replica()
-    line = failing.line()
-    line.arrives()
+    line = failing.arrived()
     held = line.says(1, "we are stuck")
     _answer(failing, "First.")
     assert _until(line, held, "Gather").says == "First."
@@ -114,8 +111,7 @@ def test_a_call_whose_whole_record_was_lost_is_opened_again_and_goes_on(
 def test_words_that_no_replica_has_ride_in_the_address_until_one_has_them(
     pair: ServerPair, careful: Exchange
 ) -> None:
-    line = careful.line()
-    line.arrives()
+    line = careful.arrived()
     pair.cut_off_replica()
     held = line.says(1, "we are stuck")
     assert held.target("Redirect")[1]["u"] == "we are stuck"
@@ -135,8 +131,7 @@ def test_words_that_no_replica_has_ride_in_the_address_until_one_has_them(
 def test_without_replicas_the_caller_is_put_through_to_a_human(
     pair: ServerPair, careful: Exchange
 ) -> None:
-    line = careful.line()
-    line.arrives()
+    line = careful.arrived()
     pair.cut_off_replica()
     answer = _until(line, line.says(1, "we are stuck"), "Dial")
     assert answer.verbs[-1][0].text == HUMANS[0]
@@ -147,8 +142,7 @@ def test_without_replicas_the_caller_is_put_through_to_a_human(
 def test_a_reply_that_no_replica_has_is_not_spoken_and_its_loss_is_heard_by_nobody(
     pair: ServerPair, careful: Exchange
 ) -> None:
-    line = careful.line()
-    line.arrives()
+    line = careful.arrived()
     pair.wait_until_in_step()
     held = line.says(1, "we are stuck")
     assert "u" not in held.target("Redirect")[1]
@@ -172,8 +166,7 @@ def test_a_reply_that_no_replica_has_is_not_spoken_and_its_loss_is_heard_by_nobo
 def test_the_end_of_a_call_that_no_replica_has_is_asked_for_again(
     pair: ServerPair, careful: Exchange
 ) -> None:
-    line = careful.line()
-    line.arrives()
+    line = careful.arrived()
     pair.cut_off_replica()
     assert line.post("/voice/status", CallStatus="completed").status == 503
     pair.follow()
@@ -188,8 +181,7 @@ def test_the_end_of_a_call_that_no_replica_has_is_asked_for_again(
 def test_nobody_is_asked_for_a_turn_that_cannot_be_known(
     pair: ServerPair, failing: Exchange
 ) -> None:
-    line = failing.line()
-    line.arrives()
+    line = failing.arrived()
     line.says(1, "we are stuck")
     _answer(failing)
     pair.primary.kill()
@@ -206,8 +198,7 @@ def test_a_relay_caller_whose_words_were_lost_is_not_even_asked_again(
 ) -> None:
     """The session that took them still has them."""
     failing.line(called=RELAY).arrives()
-    with relay(failing) as socket:
-        socket.setup()
+    with open_socket(failing) as socket:
         wait_until(lambda: failing.parts.record().heard == 0, "the call never opened")
         pair.wait_until_in_step()
         pair.cut_off_replica()
@@ -226,8 +217,7 @@ def test_a_relay_call_whose_whole_record_was_lost_goes_on(
 ) -> None:
     pair.cut_off_replica()
     failing.line(called=RELAY).arrives()
-    with relay(failing) as socket:
-        socket.setup()
+    with open_socket(failing) as socket:
         for turn, words in ((1, "First."), (2, "Second.")):
             socket.says(f"we are stuck, {turn}")
             wait_until(partial(_has_heard, failing, turn), "never heard")
@@ -254,8 +244,7 @@ def test_a_reply_that_was_lost_after_a_socket_had_sent_it_is_not_sent_again(
     pair: ServerPair, failing: Exchange
 ) -> None:
     failing.line(called=RELAY).arrives()
-    with relay(failing) as socket:
-        socket.setup()
+    with open_socket(failing) as socket:
         socket.says("we are stuck")
         wait_until(lambda: failing.parts.record().heard == 1, "never heard")
         pair.wait_until_in_step()
@@ -279,8 +268,7 @@ def test_a_relay_socket_sends_no_word_that_no_replica_has(
     pair: ServerPair, careful: Exchange
 ) -> None:
     careful.line(called=RELAY).arrives()
-    with relay(careful) as socket:
-        socket.setup()
+    with open_socket(careful) as socket:
         socket.says("we are stuck")
         wait_until(lambda: careful.parts.record().heard == 1, "never heard")
         pair.wait_until_in_step()
@@ -300,8 +288,7 @@ def test_what_a_relay_caller_says_without_replicas_leaves_by_the_action_address(
     pair: ServerPair, careful: Exchange
 ) -> None:
     careful.line(called=RELAY).arrives()
-    with relay(careful) as socket:
-        socket.setup()
+    with open_socket(careful) as socket:
         wait_until(lambda: careful.parts.reader.find(SID) is not None, "never opened")
         pair.cut_off_replica()
         socket.says("we are stuck")

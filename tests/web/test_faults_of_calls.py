@@ -116,8 +116,7 @@ def test_fault_38_a_call_ends_once_in_whatever_order_its_statuses_arrive(
     exchange: Exchange,
 ) -> None:
     for number, order in enumerate(itertools.permutations(STATUSES)):
-        line = exchange.line(call_sid=f"CA{number}")
-        line.arrives()
+        line = exchange.arrived(call_sid=f"CA{number}")
         for status in order:
             # Twice: a copy of one status is no reason to drop the next.
             for _ in range(2):
@@ -173,7 +172,6 @@ def test_fault_40_whatever_letters_the_carrier_sends_they_are_heard(exchange: Ex
         for number, (name, odd) in enumerate(ODD.items()):
             # On the wire it can only come as bytes that are no UTF-8.
             sent = odd.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-            line = exchange.line(call_sid=f"CA{number}")
-            line.arrives()
+            line = exchange.arrived(call_sid=f"CA{number}")
             assert line.says(1, sent).says == "Stay inside.", name
             assert exchange.parts.record(line.call_sid).said(1, "caller") == _storable(sent), name

@@ -13,7 +13,7 @@ from callflow.responder import Piece
 from callflow.store.result import Claimed
 from tests.exchange import Exchange, Line
 from tests.parts import SID, Says
-from tests.relay_socket import relay
+from tests.relay_socket import open_socket, parameters_of, relay
 from tests.waiting import wait_until
 
 FIRST = ("Stay inside. ", "Keep away from the doors. ", "How many are you?")
@@ -37,8 +37,7 @@ class InSteps:
 def test_fault_28_a_takeover_greets_nobody_again_and_forgets_nothing(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         with exchange.worker("Is anybody hurt?"):
             socket.says("we are stuck")
             assert socket.hears_reply() == "Is anybody hurt?"
@@ -62,17 +61,14 @@ def test_fault_28_a_takeover_greets_nobody_again_and_forgets_nothing(
 def test_fault_30_a_reply_that_no_line_was_left_to_speak_does_not_count_as_heard(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("we are stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
     # The socket is gone before the reply is worded, and so is its web process.
     with exchange.worker(*FIRST):
         wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
     assert exchange.parts.record().sent is None
-    back = relay_line.post(
-        "/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105"
-    )
+    back = relay_line.socket_ended("failed", ErrorCode="64105")
     assert (back.verbs[0][0].get("welcomeGreeting") or "").endswith("".join(FIRST))
 
 
@@ -91,9 +87,7 @@ def test_fault_31_who_speaks_into_a_reply_at_any_stage_never_hears_it_again(
             heard += str(socket.hears()["token"])
         assert heard == "".join(FIRST[:sentences])
         if heard:
-            socket.send(
-                type="interrupt", utteranceUntilInterrupt="Stay", durationUntilInterruptMs="400"
-            )
+            socket.interrupts("Stay")
         socket.says("wait what")
         wait_until(lambda: exchange.parts.record().heard == 2, "the interruption was not heard")
         for step in responder.steps:
@@ -117,17 +111,14 @@ def test_what_a_socket_was_to_begin_with_is_not_taken_for_heard_because_time_has
     exchange: Exchange, relay_line: Line
 ) -> None:
     """By the clock of this web process the whole of it is said within hundredths of a second."""
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("we are stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
     with exchange.worker(*FIRST):
         wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
-    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="failed")
+    back = relay_line.socket_ended("failed")
     assert (back.verbs[0][0].get("welcomeGreeting") or "").endswith("".join(FIRST))
-    given = {p.get("name", ""): p.get("value", "") for p in back.verbs[0][0]}
-    with relay(exchange) as socket:
-        socket.setup(**given)
+    with open_socket(exchange, **parameters_of(back)) as socket:
         wait_until(lambda: exchange.parts.record().sent is not None, "it never began")
         sent = exchange.parts.record().sent
         assert sent is not None

@@ -22,7 +22,6 @@ from callflow.web.app import ROUTES
 from callflow.web.webhook import SIGNATURE_HEADER, Signatures
 from tests.exchange import SITES, Exchange, WebServer, web_server
 from tests.parts import Parts
-from tests.servers import Servers
 from tests.twilio.webhooks import (
     AUTH_TOKEN,
     FIXTURES,
@@ -71,11 +70,8 @@ FRAMES: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def arc_server(
-    request: pytest.FixtureRequest, servers: Servers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WebServer]:
-    url = servers.clean(request.config.getoption("--server")).url
-    with _serve(url, tmp_path_factory.mktemp("arc"), SITES) as running:
+def arc_server(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    with _serve(server_url, tmp_path_factory.mktemp("arc"), SITES) as running:
         yield running
 
 

@@ -114,8 +114,7 @@ ASKING = (
 def test_whoever_asks_for_a_person_has_one_rung(exchange: Exchange) -> None:
     with exchange.worker("Yes."):
         for number, (fields, reason) in enumerate(ASKING):
-            line = exchange.line(call_sid=f"CA{number}", called=ALONE)
-            line.arrives()
+            line = exchange.arrived(call_sid=f"CA{number}", called=ALONE)
             line.post("/voice/turn", {"n": 1}, **fields)
             record = exchange.parts.record(line.call_sid)
             assert record.needs_human == reason, fields
@@ -123,8 +122,7 @@ def test_whoever_asks_for_a_person_has_one_rung(exchange: Exchange) -> None:
 
 
 def test_two_turns_that_were_hardly_understood_fetch_a_person(exchange: Exchange) -> None:
-    line = exchange.line(called=ALONE)
-    line.arrives()
+    line = exchange.arrived(called=ALONE)
     with exchange.worker("Can you hear me?"):
         line.says(1, "brr", Confidence="0.05")
         assert exchange.parts.record().needs_human is None
@@ -160,8 +158,7 @@ def test_how_sure_the_recogniser_was_is_kept(exchange: Exchange, line: Line) -> 
 
 
 def test_after_two_phrases_a_human_is_wanted(exchange: Exchange) -> None:
-    line = exchange.line(called=ALONE)
-    line.arrives()
+    line = exchange.arrived(called=ALONE)
     answer = line.says(1, "estamos atrapados")
     for _ in range(3):
         answer = line.follow(answer, "Redirect")
@@ -182,8 +179,7 @@ ENDS = {
 
 def test_the_end_of_the_line_ends_the_call(exchange: Exchange) -> None:
     for status, outcome in ENDS.items():
-        line = exchange.line(call_sid=f"CA-{status}")
-        line.arrives()
+        line = exchange.arrived(call_sid=f"CA-{status}")
         for _ in range(2):
             assert line.post("/voice/status", CallStatus=status).status == 200
         record = exchange.parts.record(line.call_sid)

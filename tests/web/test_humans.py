@@ -25,7 +25,6 @@ from tests.exchange import (
 )
 from tests.parts import SID, Parts
 from tests.rest_api import RestApi, rest_api
-from tests.servers import Servers
 from tests.waiting import wait_until
 
 
@@ -43,20 +42,11 @@ def api(carrier: RestApi) -> RestApi:
 
 @pytest.fixture(scope="module")
 def shared_web(
-    request: pytest.FixtureRequest,
-    servers: Servers,
-    tmp_path_factory: pytest.TempPathFactory,
-    carrier: RestApi,
+    server_url: str, tmp_path_factory: pytest.TempPathFactory, carrier: RestApi
 ) -> Iterator[WebServer]:
     """A web process that can ring humans."""
-    url = servers.clean(request.config.getoption("--server")).url
-    with web_server(url, tmp_path_factory.mktemp("web"), api_url=carrier.url) as running:
+    with web_server(server_url, tmp_path_factory.mktemp("web"), api_url=carrier.url) as running:
         yield running
-
-
-@pytest.fixture
-def line(exchange: Exchange) -> Line:
-    return exchange.line()
 
 
 def ring_of(api: RestApi) -> dict[str, str]:

@@ -18,7 +18,7 @@ from callflow.call.limits import LIMIT, OVERLOAD
 from callflow.call.utterance import MAX_UTTERANCE_CHARS
 from tests.exchange import HUMANS, RELAY, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
-from tests.relay_socket import Socket, relay
+from tests.relay_socket import Socket, open_socket, relay
 from tests.waiting import wait_until
 
 Open = Callable[..., AbstractContextManager[Exchange]]
@@ -133,8 +133,7 @@ def test_a_storm_of_one_webhook_is_answered_soon_and_stored_once(
     opened: Open, parts: Parts
 ) -> None:
     with opened(reply_wait_s=4) as exchange, ThreadPoolExecutor(60) as senders:
-        line = exchange.line()
-        line.arrives()
+        line = exchange.arrived()
         began = time.monotonic()
         answers = [senders.submit(line.says, 1, "we are stuck") for _ in range(120)]
         statuses = {answer.result().status for answer in answers}
@@ -150,8 +149,7 @@ def test_a_storm_of_one_webhook_is_answered_soon_and_stored_once(
 
 def test_a_call_that_is_full_goes_to_a_human_and_says_so(opened: Open) -> None:
     with opened(thread_most_entries=20) as exchange:
-        line = exchange.line()
-        line.arrives()
+        line = exchange.arrived()
         for turn in range(1, 40):
             exchange.parts.store.record_utterance(SID, turn, "and another thing")
 
@@ -186,8 +184,7 @@ def _end_of(socket: Socket) -> dict[str, Any]:
 
 
 def test_a_flood_of_frames_ends_at_a_human_and_goes_on_by_webhooks(strict: Exchange) -> None:
-    with relay(strict) as socket:
-        socket.setup()
+    with open_socket(strict) as socket:
         for number in range(60):
             socket.send(type="dtmf", digit=str(number % 10))
         handoff = _end_of(socket)["handoffData"]
@@ -223,8 +220,7 @@ def test_a_flood_that_goes_on_is_closed_with_a_word_for_it(
     strict: Exchange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callflow.web.relay.LINGER_S", 0.2)
-    with relay(strict) as socket:
-        socket.setup()
+    with open_socket(strict) as socket:
         part = {"type": "prompt", "voicePrompt": "x", "lang": "en-GB", "last": False}
         assert _closed_with(socket, part) == 1008
 

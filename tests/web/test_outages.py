@@ -33,8 +33,7 @@ def exchange(
 def test_an_utterance_spoken_in_the_outage_rides_in_the_address_and_is_answered_after_it(
     exchange: Exchange, own_server: EmbeddedServer
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     own_server.kill()
     answer = line.says(1, "we are stuck, ñandú 电梯 & <b>")
     assert answer.names == ["Say", "Redirect"]
@@ -57,8 +56,7 @@ def test_an_utterance_spoken_in_the_outage_rides_in_the_address_and_is_answered_
 def test_pressed_keys_and_unsure_words_survive_the_ride(
     exchange: Exchange, own_server: EmbeddedServer
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     own_server.kill()
     keys = line.post("/voice/turn", {"n": 1}, Digits="0")
     unsure = line.says(1, "brr", Confidence="0.01")
@@ -73,8 +71,7 @@ def test_pressed_keys_and_unsure_words_survive_the_ride(
 def test_after_some_seconds_the_caller_is_put_through_without_store_or_workers(
     exchange: Exchange, own_server: EmbeddedServer
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     own_server.kill()
     answer = line.says(1, "we are stuck")
     for _ in range(20):
@@ -100,8 +97,7 @@ def test_after_some_seconds_the_caller_is_put_through_without_store_or_workers(
 def test_the_human_who_is_rung_in_an_outage_hears_where_to_go(
     exchange: Exchange, own_server: EmbeddedServer
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    exchange.arrived()
     own_server.kill()
     leg = exchange.line(call_sid="CAhuman", called=HUMANS[0])
     leg.calling = "+441632960010"
@@ -131,8 +127,7 @@ def test_the_end_of_a_call_is_asked_for_again_until_it_is_kept(
     exchange: Exchange, own_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(line_webhooks, "END_WITHIN_S", 0.1)
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     own_server.kill()
     assert line.post("/voice/status", CallStatus="completed").status == 503
     own_server.restart()
@@ -145,8 +140,7 @@ def test_a_caller_whose_human_leaves_in_an_outage_is_not_taken_for_theirs_afterw
     exchange: Exchange, own_server: EmbeddedServer
 ) -> None:
     """Their next words would bring them into a conference where nobody is."""
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     exchange.ringing.accept(SID, "ring", "CAhuman")
     own_server.kill()
     stay = line.post("/voice/transfer-ended", {"n": 1})
@@ -167,8 +161,7 @@ def test_a_caller_whose_human_leaves_in_an_outage_is_not_taken_for_theirs_afterw
 def test_a_caller_whose_human_leaves_in_a_long_outage_is_put_through_to_another(
     exchange: Exchange, own_server: EmbeddedServer
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     exchange.ringing.accept(SID, "ring", "CAhuman")
     own_server.kill()
     answer = line.post("/voice/transfer-ended", {"n": 1})
@@ -184,8 +177,7 @@ def test_what_was_stored_although_nobody_heard_so_has_a_worker_woken_at_once(
     exchange: Exchange, own_server: EmbeddedServer
 ) -> None:
     """A frozen server does what it was asked when it comes back, and nobody waits for its word."""
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     own_server.kill()
     answer = line.says(1, "we are stuck")
     own_server.restart()

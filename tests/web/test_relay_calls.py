@@ -15,7 +15,7 @@ from callflow.responder import Piece
 from callflow.store.result import Claimed
 from tests.exchange import PUBLIC, RELAY, Exchange, Line
 from tests.parts import SID
-from tests.relay_socket import SOCKET, relay
+from tests.relay_socket import SOCKET, open_socket, parameters_of, relay
 from tests.waiting import wait_until
 
 
@@ -37,8 +37,7 @@ def test_a_socket_that_nobody_signed_is_not_opened(
 
 
 def test_the_caller_is_heard_and_answered(exchange: Exchange, relay_line: Line) -> None:
-    with exchange.worker("Stay inside. ", "How many are you?"), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker("Stay inside. ", "How many are you?"), open_socket(exchange) as socket:
         socket.says("we are stu", last=False)
         socket.says("we are stuck")
         assert socket.hears_reply() == "Stay inside. How many are you?"
@@ -48,8 +47,7 @@ def test_the_caller_is_heard_and_answered(exchange: Exchange, relay_line: Line) 
 def test_a_caller_who_speaks_another_language_is_answered_and_heard_in_it(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with exchange.worker("Quédese dentro."), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker("Quédese dentro."), open_socket(exchange) as socket:
         socket.says("no hablo inglés estamos encerrados en el ascensor por favor")
         changed = socket.hears()
         assert changed["type"] == "language"
@@ -63,12 +61,10 @@ def test_a_socket_that_is_opened_again_goes_on_with_the_call(
     exchange: Exchange, relay_line: Line
 ) -> None:
     with exchange.worker("Reply."):
-        with relay(exchange) as socket:
-            socket.setup()
+        with open_socket(exchange) as socket:
             socket.says("first")
             socket.hears_reply()
-        with relay(exchange) as socket:
-            socket.setup()
+        with open_socket(exchange) as socket:
             socket.says("second")
             assert socket.hears_reply() == "Reply."
     record = exchange.parts.record()
@@ -78,12 +74,10 @@ def test_a_socket_that_is_opened_again_goes_on_with_the_call(
 def test_words_replayed_on_a_new_socket_are_not_said_twice(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("we are stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
-    with exchange.worker("Reply."), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker("Reply."), open_socket(exchange) as socket:
         socket.says("we are stuck")
         assert socket.hears_reply() == "Reply."
     assert exchange.parts.record().heard == 1
@@ -92,31 +86,30 @@ def test_words_replayed_on_a_new_socket_are_not_said_twice(
 def test_what_was_owed_when_the_socket_broke_is_said_on_the_next(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("we are stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
-    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    back = relay_line.socket_ended()
     (verb,) = back.verbs[0]
     assert "automated" not in (verb.get("welcomeGreeting") or "")
     assert verb.get("welcomeGreeting")
-    with exchange.worker("Reply."), relay(exchange) as socket:
-        socket.setup(**{p.get("name", ""): p.get("value", "") for p in verb})
+    with (
+        exchange.worker("Reply."),
+        open_socket(exchange, **parameters_of(back)) as socket,
+    ):
         assert socket.hears_reply() == "Reply."
 
 
 def test_a_reply_that_came_while_the_next_socket_opened_is_said_on_it(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("we are stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
-    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    back = relay_line.socket_ended()
     with exchange.worker("Reply."):
         wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
-    with relay(exchange) as socket:
-        socket.setup(**{p.get("name", ""): p.get("value", "") for p in back.verbs[0][0]})
+    with open_socket(exchange, **parameters_of(back)) as socket:
         assert socket.hears_reply() == "Reply."
 
 
@@ -124,11 +117,10 @@ def test_what_the_caller_cannot_have_heard_when_the_socket_broke_is_said_again(
     exchange: Exchange, relay_line: Line
 ) -> None:
     reply = "Stay inside. " + "Keep away from the doors and do not force them. " * 10
-    with exchange.worker(reply), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker(reply), open_socket(exchange) as socket:
         socket.says("we are stuck")
         assert socket.hears_reply() == reply
-    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    back = relay_line.socket_ended()
     again = back.verbs[0][0].get("welcomeGreeting") or ""
     assert again.startswith("I'm still here with you.")
     assert again.strip().endswith("Keep away from the doors and do not force them.")
@@ -141,13 +133,12 @@ def test_what_the_caller_cannot_have_heard_when_the_socket_broke_is_said_again(
 def test_a_reply_that_no_socket_was_sent_is_said_when_the_next_one_opens(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("we are stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
     with exchange.worker("Stay inside."):
         wait_until(lambda: exchange.parts.record().answered == 1, "nothing was answered")
-    back = relay_line.post("/voice/relay-ended", {"k": 0}, SessionStatus="ended")
+    back = relay_line.socket_ended()
     assert (back.verbs[0][0].get("welcomeGreeting") or "").endswith("Stay inside.")
     twice = relay_line.follow(back, "Connect", SessionStatus="failed")
     thrice = relay_line.follow(twice, "Connect", SessionStatus="failed")
@@ -178,9 +169,7 @@ def test_an_interruption_is_kept_and_the_rest_is_not_sent(
         first = socket.hears()
         assert (first["token"], first["last"]) == ("Stay inside. ", False)
         assert speaking.wait(5)
-        socket.send(
-            type="interrupt", utteranceUntilInterrupt="Stay", durationUntilInterruptMs="400"
-        )
+        socket.interrupts("Stay")
         socket.says("wait what")
         wait_until(lambda: exchange.parts.record().heard == 2, "the interruption was not heard")
         go_on.set()
@@ -192,8 +181,7 @@ def test_an_interruption_is_kept_and_the_rest_is_not_sent(
 
 
 def test_the_next_worker_goes_on_after_what_was_sent(exchange: Exchange, relay_line: Line) -> None:
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("we are stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "nothing was heard")
         dead = exchange.parts.store.claim(SID, "dead", "claim-1")
@@ -212,9 +200,8 @@ def test_a_reply_goes_on_after_what_the_carrier_has_told_to_be_heard(
 ) -> None:
     with (
         exchange.worker("Stay inside. ", "How many people? ", "I am here."),
-        relay(exchange) as socket,
+        open_socket(exchange) as socket,
     ):
-        socket.setup()
         socket.says("we are stuck")
         assert socket.hears_reply() == "Stay inside. How many people? I am here."
         socket.send(type="info", name="tokensPlayed", value="Stay inside.")
@@ -225,9 +212,7 @@ def test_a_reply_goes_on_after_what_the_carrier_has_told_to_be_heard(
             return sent is not None and sent.played == len("Stay inside.")
 
         wait_until(told, "what was heard is not in the record")
-    back = relay_line.post(
-        "/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105"
-    )
+    back = relay_line.socket_ended("failed", ErrorCode="64105")
     greeting = back.verbs[0][0].get("welcomeGreeting", "")
     assert greeting.endswith(" How many people? I am here.")
     assert "Stay inside." not in greeting
@@ -253,8 +238,7 @@ def test_malformed_frames_are_logged_and_harm_nobody(
 def test_a_caller_who_waits_hears_phrases_and_then_a_human_is_wanted(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("we are stuck")
         phrases = [socket.hears_reply() for _ in range(3)]
         assert len(set(phrases[:2])) == 2
@@ -264,15 +248,12 @@ def test_a_caller_who_waits_hears_phrases_and_then_a_human_is_wanted(
 def test_when_a_human_joins_the_socket_ends_and_the_caller_is_put_through(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         exchange.parts.store.handovers.want(SID, "asked")
         exchange.ringing.accept(SID, "ring", "CAhuman")
         frame = socket.hears()
         assert frame["type"] == "end"
-    answer = relay_line.post(
-        "/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=frame["handoffData"]
-    )
+    answer = relay_line.socket_ended(HandoffData=frame["handoffData"])
     assert answer.names == ["Say", "Dial"]
 
 
@@ -280,11 +261,8 @@ def test_a_caller_who_hangs_up_ends_the_call(
     exchange: Exchange, relay_line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callflow.web.relay.LOOK_S", 0.2)
-    with relay(exchange) as socket:
-        socket.setup()
-        relay_line.post(
-            "/voice/relay-ended", {"k": 0}, SessionStatus="ended", CallStatus="completed"
-        )
+    with open_socket(exchange) as socket:
+        relay_line.socket_ended(CallStatus="completed")
         assert socket.hears()["type"] == "end"
     assert exchange.parts.record().outcome == "hung_up"
 
@@ -292,9 +270,7 @@ def test_a_caller_who_hangs_up_ends_the_call(
 def test_a_socket_that_fails_twice_is_not_tried_a_third_time(
     exchange: Exchange, relay_line: Line
 ) -> None:
-    once = relay_line.post(
-        "/voice/relay-ended", {"k": 0}, SessionStatus="failed", ErrorCode="64105"
-    )
+    once = relay_line.socket_ended("failed", ErrorCode="64105")
     assert once.names == ["Connect"]
     twice = relay_line.follow(once, "Connect", SessionStatus="failed", ErrorCode="64105")
     assert twice.names == ["Gather", "Redirect"]
@@ -302,15 +278,12 @@ def test_a_socket_that_fails_twice_is_not_tried_a_third_time(
 
 def test_handoff_data_that_is_not_ours_does_no_harm(exchange: Exchange, relay_line: Line) -> None:
     for data in ("", "{", "[]", '"x"', '{"reason":"nonsense"}', "\x00"):
-        answer = relay_line.post(
-            "/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=data
-        )
+        answer = relay_line.socket_ended(HandoffData=data)
         assert answer.names == ["Connect"], data
 
 
 def test_a_socket_for_a_call_that_nobody_opened_opens_it(exchange: Exchange) -> None:
-    with exchange.worker("Reply."), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker("Reply."), open_socket(exchange) as socket:
         socket.says("we are stuck")
         assert socket.hears_reply() == "Reply."
     assert exchange.parts.record().site == "mill"
@@ -318,8 +291,7 @@ def test_a_socket_for_a_call_that_nobody_opened_opens_it(exchange: Exchange) -> 
 
 def test_a_socket_for_a_call_that_is_over_is_ended(exchange: Exchange, relay_line: Line) -> None:
     exchange.parts.intake.end(SID, "hung_up")
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         assert socket.hears()["type"] == "end"
 
 
@@ -336,8 +308,7 @@ def test_a_caller_who_says_nothing_is_heard_as_silent(
 ) -> None:
     monkeypatch.setattr("callflow.web.relay.SILENCE_S", 0.2)
     monkeypatch.setattr("callflow.web.relay.LOOK_S", 0.1)
-    with exchange.worker("Can you hear me?"), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker("Can you hear me?"), open_socket(exchange) as socket:
         assert socket.hears_reply() == "Can you hear me?"
     assert exchange.parts.record().unclear >= 1
 
@@ -347,8 +318,7 @@ def test_what_cannot_be_stored_leaves_by_the_action_address(
 ) -> None:
     from callflow.errors import StoreUnavailable
 
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
 
         async def gone(*_: object, **__: object) -> None:
             raise StoreUnavailable("test", "gone")
@@ -359,9 +329,7 @@ def test_what_cannot_be_stored_leaves_by_the_action_address(
             frame = socket.hears()
     assert frame["type"] == "end"
     with exchange.worker("Reply."):
-        answer = relay_line.post(
-            "/voice/relay-ended", {"k": 0}, SessionStatus="ended", HandoffData=frame["handoffData"]
-        )
+        answer = relay_line.socket_ended(HandoffData=frame["handoffData"])
     assert answer.names == ["Connect"]
     (verb,) = answer.verbs[0]
     assert verb.get("welcomeGreeting") == "Reply."

@@ -28,7 +28,7 @@ from callflow.web import relay as web_relay
 from callflow.web.relay import SocketSession, cancel_quietly
 from tests.exchange import RELAY, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
-from tests.relay_socket import relay
+from tests.relay_socket import open_socket
 from tests.waiting import wait_until
 
 BEARABLE_S = 4.0
@@ -46,8 +46,7 @@ def test_words_that_come_while_the_record_cannot_be_read_are_answered(
 
     monkeypatch.setattr(web_relay, "LOOK_S", 0.3)
     monkeypatch.setattr(SocketSession, "_follow_status", look)
-    with exchange.worker("Stay inside."), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker("Stay inside."), open_socket(exchange) as socket:
         assert failed.wait(5)
         socket.says("we are stuck")
         assert socket.hears_reply() == "Stay inside."
@@ -72,8 +71,7 @@ def test_no_silence_is_heard_while_words_are_being_stored(
     monkeypatch.setattr(web_relay, "SILENCE_S", 0.1)
     monkeypatch.setattr(Intake, "hear", slowly)
     monkeypatch.setattr(SocketSession, "_follow_status", looked)
-    with exchange.worker("Stay inside."), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker("Stay inside."), open_socket(exchange) as socket:
         socket.says("we are stuck")
         assert storing.wait(5)
         began = len(looks)
@@ -101,8 +99,7 @@ def patient(own_server: EmbeddedServer, tmp_path: Path) -> Iterator[Exchange]:
 def test_the_end_of_a_call_waits_for_a_server_that_comes_back(
     patient: Exchange, own_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = patient.line()
-    line.arrives()
+    line = patient.arrived()
     own_server.kill()
     monkeypatch.setattr(line_webhooks, "END_WITHIN_S", 0.3)
     assert line.post("/voice/status", CallStatus="completed").status == 503
@@ -126,8 +123,7 @@ def test_a_server_that_falls_silent_while_a_caller_waits_makes_no_silence(
         looked.set()
         return reply
 
-    line = patient.line()
-    line.arrives()
+    line = patient.arrived()
     answer = line.says(1, "we are stuck")
     assert answer.names == ["Say", "Redirect"]
     monkeypatch.setattr(Replies, "read", noticed)
@@ -167,8 +163,8 @@ def test_a_session_that_forgets_that_it_was_cancelled_ends_with_its_socket(
 
     monkeypatch.setattr(SocketSession, "speak", speak)
     exchange.line(called=RELAY).arrives()
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange):
+        """It breaks at once."""
     assert ended.wait(5)
     assert forgot.is_set()
 
@@ -182,8 +178,7 @@ def test_a_mistake_of_ours_on_a_socket_is_not_taken_for_its_end(
 
     monkeypatch.setattr(SocketSession, "speak", speak)
     exchange.line(called=RELAY).arrives()
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         with pytest.raises(Exception, match=r"1011|1006|no close frame"):
             socket.hears()
     assert "a mistake" in caplog.text

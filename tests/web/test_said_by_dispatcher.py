@@ -37,8 +37,7 @@ def said(exchange: Exchange) -> list[tuple[str, str]]:
 def test_the_next_request_of_the_line_says_it_and_the_one_after_proves_it(
     exchange: Exchange, ana: Dispatcher
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     ana.does("say", text=PHRASE, request="p1")
     with exchange.worker(REPLY):
         first = line.says(1, "stuck")
@@ -57,8 +56,7 @@ def test_the_next_request_of_the_line_says_it_and_the_one_after_proves_it(
 
 def test_a_line_that_arrives_elsewhere_says_it_again(exchange: Exchange, ana: Dispatcher) -> None:
     """The answer that had it was lost with its process, and the carrier asks the fallback."""
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     ana.does("say", text=PHRASE)
     assert line.says(1, "stuck").says == PHRASE
     fallback = line.post("/voice/fallback", ErrorCode="11200")
@@ -70,8 +68,7 @@ def test_a_line_that_arrives_elsewhere_says_it_again(exchange: Exchange, ana: Di
 def test_a_reply_that_the_fetched_line_did_not_hear_is_said_after_the_phrase(
     exchange: Exchange, ana: Dispatcher
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     with exchange.worker(REPLY):
         line.says(1, "stuck")
     ana.does("say", text=PHRASE)
@@ -83,8 +80,7 @@ def test_a_reply_that_the_fetched_line_did_not_hear_is_said_after_the_phrase(
 
 
 def test_a_fetched_line_listens_after_the_phrase(exchange: Exchange, ana: Dispatcher) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     ana.does("say", text=PHRASE)
     joined = line.post("/voice/join", {"told": 0})
     onward = line.follow(joined, "Redirect")
@@ -92,8 +88,7 @@ def test_a_fetched_line_listens_after_the_phrase(exchange: Exchange, ana: Dispat
 
 
 def test_a_caller_whom_a_human_has_hears_no_phrase(exchange: Exchange, ana: Dispatcher) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     ana.does("say", text=PHRASE)
     exchange.parts.store.handovers.accept(SID, ladder.accepted(ladder.fresh("asked"), "CAhuman"))
     answer = line.says(1, "hello")
@@ -108,8 +103,7 @@ def test_what_was_heard_and_could_not_be_noted_is_noted_later(
     exchange: Exchange, ana: Dispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The addresses carry it, as they carry what a caller says in an outage."""
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     ana.does("say", text=PHRASE, request="p1")
     answer = line.says(1, "stuck")
     kept = StaffActions.mark_heard
@@ -131,8 +125,7 @@ def test_what_was_heard_and_could_not_be_noted_is_noted_later(
 def test_a_store_that_is_slow_to_note_it_keeps_no_caller_in_silence(
     exchange: Exchange, ana: Dispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     ana.does("say", text=PHRASE, request="p1")
     answer = line.says(1, "stuck")
     kept, free = StaffActions.mark_heard, threading.Event()
@@ -149,8 +142,7 @@ def test_a_store_that_is_slow_to_note_it_keeps_no_caller_in_silence(
 def test_a_store_that_is_slow_to_give_it_keeps_no_caller_in_silence(
     exchange: Exchange, ana: Dispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     ana.does("say", text=PHRASE, request="p1")
     kept, free = StaffActions.take_phrases, threading.Event()
     monkeypatch.setattr(StaffActions, "take_phrases", lambda *_, **__: free.wait(5) and ())
@@ -176,8 +168,7 @@ def test_a_turn_for_which_no_phrase_waits_asks_nothing_more_of_the_store(
         asked.append(call_sid)
         return await kept(self, call_sid)
 
-    line = exchange.line()
-    line.arrives()
+    line = exchange.arrived()
     monkeypatch.setattr(Replies, "status", counted)
     with exchange.worker(REPLY):
         assert line.says(1, "stuck").says == REPLY

@@ -18,7 +18,7 @@ from callflow.store.staff_actions import StaffActions
 from tests.dispatchers import Dispatcher
 from tests.exchange import RELAY, Exchange, WebServer
 from tests.parts import SID, Parts
-from tests.relay_socket import Socket, relay
+from tests.relay_socket import Socket, open_socket, relay
 from tests.waiting import wait_until
 
 PHRASE = "The engineer is at the door."
@@ -53,8 +53,7 @@ def test_a_phrase_does_not_come_into_the_middle_of_a_reply(
     exchange: Exchange, ana: Dispatcher
 ) -> None:
     exchange.line(called=RELAY).arrives()
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("stuck")
         wait_until(lambda: exchange.parts.record().heard == 1, "it was not heard")
         lease = exchange.parts.store.claim(SID, "w@test/1-aa", "c1").lease  # type: ignore[union-attr]
@@ -69,8 +68,7 @@ def test_while_a_reply_does_not_come_the_phrase_is_said_in_place_of_a_holding_ph
     exchange: Exchange, ana: Dispatcher
 ) -> None:
     exchange.line(called=RELAY).arrives()
-    with relay(exchange) as socket:
-        socket.setup()
+    with open_socket(exchange) as socket:
         socket.says("stuck")
         assert "with you" in socket.hears_reply(), "it does not wait for a reply"
         ana.does("say", text=PHRASE)
@@ -112,8 +110,7 @@ def test_what_was_sent_and_could_not_be_noted_is_not_sent_again(
 @contextmanager
 def broken(exchange: Exchange, *, until: Callable[[Socket], None]) -> Iterator[None]:
     """A socket to which something happens, and which then breaks."""
-    with suppress(ConnectionClosed), relay(exchange) as socket:
-        socket.setup()
+    with suppress(ConnectionClosed), open_socket(exchange) as socket:
         until(socket)
     yield
 
@@ -127,8 +124,7 @@ def test_a_phrase_whose_socket_broke_before_it_was_spoken_is_said_by_the_next(
         slow_ana.does("say", text=PHRASE)
         assert socket.hears_reply() == PHRASE
 
-    with broken(slow_exchange, until=phrase), relay(slow_exchange) as socket:
-        socket.setup()
+    with broken(slow_exchange, until=phrase), open_socket(slow_exchange) as socket:
         assert socket.hears_reply() == PHRASE
         socket.send(type="info", name="tokensPlayed", value=PHRASE)
         wait_until(lambda: parts.record().sayings == (), "it is not known to have been heard")
@@ -146,8 +142,7 @@ def test_a_phrase_that_was_spoken_is_not_said_by_the_next_socket(
         wait_until(lambda: exchange.parts.record().sayings == (), "it is not noted as heard", 2)
 
     with broken(exchange, until=phrase), exchange.worker(REPLY):
-        with relay(exchange) as socket:
-            socket.setup()
+        with open_socket(exchange) as socket:
             socket.says("hello")
             assert socket.hears_reply() == REPLY
 
@@ -158,15 +153,12 @@ def test_a_phrase_that_was_dropped_when_the_caller_spoke_into_the_reply_is_said_
     """The carrier drops all that it has not begun to say."""
     with slow_exchange.worker(REPLY):
         slow_exchange.line(called=RELAY).arrives()
-        with relay(slow_exchange) as socket:
-            socket.setup()
+        with open_socket(slow_exchange) as socket:
             socket.says("stuck")
             assert socket.hears_reply() == REPLY
             slow_ana.does("say", text=PHRASE)
             assert socket.hears_reply() == PHRASE
-            socket.send(
-                type="interrupt", utteranceUntilInterrupt="Please", durationUntilInterruptMs=90
-            )
+            socket.interrupts("Please")
             socket.says("what")
             assert sorted((socket.hears_reply(), socket.hears_reply())) == sorted((REPLY, PHRASE))
 
@@ -175,11 +167,10 @@ def test_a_caller_who_speaks_into_it_does_not_hear_it_again(
     parts: Parts, slow_exchange: Exchange, slow_ana: Dispatcher
 ) -> None:
     slow_exchange.line(called=RELAY).arrives()
-    with relay(slow_exchange) as socket:
-        socket.setup()
+    with open_socket(slow_exchange) as socket:
         slow_ana.does("say", text=PHRASE)
         assert socket.hears_reply() == PHRASE
-        socket.send(type="interrupt", utteranceUntilInterrupt="The", durationUntilInterruptMs=9)
+        socket.interrupts("The")
         with slow_exchange.worker(REPLY):
             for said_by_caller in ("what", "i see"):
                 socket.says(said_by_caller)
@@ -194,8 +185,7 @@ def test_a_store_that_is_slow_to_note_what_was_heard_keeps_no_words_waiting(
     free = threading.Event()
     with slow_exchange.worker(REPLY):
         slow_exchange.line(called=RELAY).arrives()
-        with relay(slow_exchange) as socket:
-            socket.setup()
+        with open_socket(slow_exchange) as socket:
             socket.says("stuck")
             assert socket.hears_reply() == REPLY
             slow_ana.does("say", text=PHRASE)
@@ -205,9 +195,7 @@ def test_a_store_that_is_slow_to_note_what_was_heard_keeps_no_words_waiting(
             began = time.monotonic()
             for words in (REPLY, PHRASE):
                 socket.send(type="info", name="tokensPlayed", value=words)
-            socket.send(
-                type="interrupt", utteranceUntilInterrupt="Please", durationUntilInterruptMs=90
-            )
+            socket.interrupts("Please")
             socket.says("what")
             assert socket.hears_reply() == REPLY
             assert time.monotonic() - began < 2.5

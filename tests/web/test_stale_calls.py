@@ -82,8 +82,7 @@ def test_a_caller_who_is_alone_in_the_conference_is_brought_back(
 ) -> None:
     """That the human has left was lost, as a failover may do with what it took last."""
     carrier.lines |= {SID: "in-progress", LEG: "completed"}
-    line = asking.line()
-    line.arrives()
+    line = asking.arrived()
     asking.ringing.accept(SID, "ring", LEG)
     wait_until(lambda: asking.parts.record().handling == "agent", "nobody brought them back")
 

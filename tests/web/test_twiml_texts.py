@@ -63,8 +63,7 @@ def _says(text: str) -> list[str]:
 def _calls(exchange: Exchange, texts: Mapping[str, str]) -> Iterator[tuple[Line, str]]:
     """A call for each text."""
     for number, text in enumerate(texts.values(), 1):
-        line = exchange.line(call_sid=f"CA{number}")
-        line.arrives()
+        line = exchange.arrived(call_sid=f"CA{number}")
         yield line, text
 
 

@@ -13,17 +13,12 @@ import pytest
 from callflow.errors import StoreUnavailable
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.store.caller_line import ReplyPlayback
-from tests.exchange import RELAY, Answer, Exchange, Line, open_exchange
+from tests.exchange import RELAY, Exchange, Line, open_exchange
 from tests.parts import SID, Parts
-from tests.relay_socket import relay
+from tests.relay_socket import open_socket, parameters_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.leaves_live_calls
-
-
-def _parameters(answer: Answer) -> dict[str, str]:
-    """What the socket is told by this answer."""
-    return {p.get("name", ""): p.get("value", "") for p in answer.verbs[0][0]}
 
 
 def test_when_the_human_has_left_the_agents_last_reply_is_not_said_again(
@@ -35,8 +30,7 @@ def test_when_the_human_has_left_the_agents_last_reply_is_not_said_again(
         exchange.ringing.accept(SID, "ring", "CAhuman")
         back = relay_line.post("/voice/transfer-ended", {"n": 2})
     assert "Stay inside." not in (back.verbs[0][0].get("welcomeGreeting") or "")
-    with exchange.worker("Help is near."), relay(exchange) as socket:
-        socket.setup(**_parameters(back))
+    with exchange.worker("Help is near."), open_socket(exchange, **parameters_of(back)) as socket:
         socket.says("are you there")
         assert socket.hears_reply() == "Help is near."
 
@@ -47,8 +41,7 @@ def test_a_greeting_is_not_cut_off_and_said_again_because_the_server_is_gone_for
     with open_exchange(
         parts, redis_url, tmp_path, reply_wait_s=3.5, speech_letters_per_s=5
     ) as exchange:
-        line = exchange.line(called=RELAY)
-        line.arrives()
+        line = exchange.arrived(called=RELAY)
         with exchange.worker("Stay inside, please."):
             answer = line.says(1, "we are stuck")
         assert answer.verbs[0][0].get("welcomeGreeting") == "Stay inside, please."
@@ -56,8 +49,7 @@ def test_a_greeting_is_not_cut_off_and_said_again_because_the_server_is_gone_for
         thaw = threading.Timer(2.0, os.kill, (embedded.pid, signal.SIGCONT))
         thaw.start()
         try:
-            with relay(exchange) as socket:
-                socket.setup(**_parameters(answer))
+            with open_socket(exchange, **parameters_of(answer)) as socket:
                 thaw.join()
                 with exchange.worker("Help is near."):
                     socket.says("are you there")
@@ -75,8 +67,7 @@ def test_a_socket_that_could_not_tell_what_was_heard_tells_it_when_it_ends(
         failed.set()
         raise StoreUnavailable("test", "gone")
 
-    with exchange.worker("Stay inside. ", "I am here."), relay(exchange) as socket:
-        socket.setup()
+    with exchange.worker("Stay inside. ", "I am here."), open_socket(exchange) as socket:
         socket.says("we are stuck")
         assert socket.hears_reply() == "Stay inside. I am here."
         monkeypatch.setattr(ReplyPlayback, "save_played", gone)
