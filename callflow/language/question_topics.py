@@ -261,13 +261,15 @@ def _forms(heard: Tokens) -> tuple[list[int], list[int], list[int]]:
         if kind in found and not denied:
             found[kind].append(match.start)
     said = heard.tokens
+    # "Nos tiramos": Spanish asks by the voice alone.
+    we_do = [at for at, word in enumerate(said) if word.endswith(("amos", "emos", "imos"))]
     twice = [
         at
         for at in range(len(said) - 2)
         if said[at] == said[at + 2] and said[at + 1] in ("不", "没")  # 走不走
     ]
     marks = [max(0, at - 1) for at, token in enumerate(heard.tokens) if token == "?"]
-    return [*found["asks"], *marks, *twice], found["may ask"], found["is it"]
+    return [*found["asks"], *marks, *twice], [*found["may ask"], *we_do], found["is it"]
 
 
 def _begins(tokens: Sequence[str], at: int) -> bool:
