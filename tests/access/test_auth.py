@@ -269,33 +269,25 @@ async def seen(answers: list[bool | Exception], most: int = 100) -> tuple[int, i
 GONE = StoreUnavailable("here", "it is gone")
 
 
-def test_a_stream_goes_on_to_its_end_while_the_session_does(often_checked: None) -> None:
-    many, looks, closed = asyncio.run(seen([True]))
-    assert many == 100
-    assert looks > 5
-    assert closed
+STREAMS: dict[str, tuple[list[bool | Exception], int, range, range]] = {
+    # What each check finds; how long the stream is; how much of it is seen, after how many checks.
+    "while the session does": ([True], 100, range(100, 101), range(6, 999)),
+    "while the store is gone shortly": (
+        [GONE, GONE, True],
+        100,
+        range(100, 101),
+        range(6, 999),
+    ),
+    "until its session ends": ([True, True, False], 100, range(100), range(3, 4)),
+    "until the store is gone for long": ([GONE], 10_000, range(1_000), range(2, 9_999)),
+}
 
 
-def test_a_stream_ends_with_its_session_and_lets_go_of_what_it_read(
-    often_checked: None,
-) -> None:
-    many, looks, closed = asyncio.run(seen([True, True, False]))
-    assert many < 100
-    assert looks == 3
-    assert closed
-
-
-def test_a_store_that_does_not_answer_for_a_moment_ends_no_stream(often_checked: None) -> None:
-    many, looks, _ = asyncio.run(seen([GONE, GONE, True]))
-    assert many == 100
-    assert looks > 5
-
-
-def test_a_stream_ends_where_the_store_is_gone_for_long(often_checked: None) -> None:
-    many, looks, closed = asyncio.run(seen([GONE], most=10_000))
-    assert many < 1_000
-    assert looks > 1
-    assert closed
+@pytest.mark.parametrize("how", STREAMS)
+def test_a_stream_goes_on_and_lets_go_of_what_it_read(often_checked: None, how: str) -> None:
+    answers, most, parts_seen, checks = STREAMS[how]
+    many, looks, closed = asyncio.run(seen(answers, most))
+    assert (many in parts_seen, looks in checks, closed) == (True, True, True), (many, looks)
 
 
 def test_a_stream_goes_on_while_its_session_is_checked(often_checked: None) -> None:
