@@ -284,7 +284,8 @@ def _plain_first(
     trapped, share = signs.trapped, shares.get(DEFAULT_SCENARIO, 0.0)
     if not trapped and not signs.standstill and share < PLAIN:
         return found
-    as_light = {name for name in found if urgencies.get(name, "P3") >= urgencies[DEFAULT_SCENARIO]}
+    plain = urgencies.get(DEFAULT_SCENARIO, "P3")
+    as_light = {name for name in found if urgencies.get(name, "P3") >= plain}
     clear = {
         name
         for name in as_light
