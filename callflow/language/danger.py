@@ -112,6 +112,8 @@ def _without(heard: Tokens, masks: Sequence[Match]) -> Tokens:
     return from_tokens(tokens)
 
 
+_BEFORE_RELEASE: Final = frozenset(("forcing_doors",))
+"""Who tells of their release may tell how the doors were opened."""
 _UNDOING: Final = frozenset(("part", "not"))
 
 
@@ -124,4 +126,4 @@ def all_clear(text: str) -> bool:
     if "?" in heard.tokens or len(heard.tokens) < 2:
         return False
     said = load_lexicon("allclear").sections(heard)
-    return "out" in said and not said & _UNDOING and not dangers(text, "")
+    return "out" in said and not said & _UNDOING and not dangers(text, "") - _BEFORE_RELEASE

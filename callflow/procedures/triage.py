@@ -139,9 +139,9 @@ class Signs:
     `released`: an explicit all-clear; `silent`: nothing was said; `in_reply`: the words answer what
     was asked, or ask something themselves, and open nothing that they do not name; `trapped`: the
     caller is known to be in a lift that they cannot leave; `standstill`: the lift is said not to
-    move, or not to open; `denied`: fire, smoke or water was denied, and no danger told;
-    `machine`: the line has proved that a machine calls; `for_person`: the
-    caller asks for a person; `words`: how many there were."""
+    move, or not to open; `denied`: fire, smoke or water was denied, and no
+    danger told; `machine`: the line has proved that a machine calls; `for_person`: the caller asks
+    for a person; `words`: how many there were."""
 
     scored: Scored
     dangers: frozenset[str] = frozenset()
@@ -177,8 +177,8 @@ def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Tr
     if signs.released:
         # Who is out may bleed all the same.
         grave = [name for name in dict.fromkeys([*fresh, *known]) if urgencies.get(name) == "P1"]
-        light = [name for name in before.open if urgencies.get(name) == "P5"]
-        over = light if before.open and len(light) == len(before.open) else []
+        rest = [name for name in before.open if urgencies.get(name) != "P1"]
+        over = rest if all(urgencies.get(name) == "P5" for name in rest) else []
         return _ranked([*(over or [_over(signs, urgencies)]), *grave], Triage(), urgencies)
     # What is worked on and spoken of once more stays before what is as grave.
     first = [name for name in fresh if name == before.scenario]
@@ -293,7 +293,12 @@ def _plain_first(
     }
     if clear - {DEFAULT_SCENARIO}:
         return found
-    graver_ones = [name for name in found if name not in as_light]
+    least = CLEAR if trapped or signs.standstill else 0.0
+    graver_ones = [
+        name
+        for name in found
+        if name not in as_light and (urgencies[name] == "P1" or shares.get(name, 0.0) >= least)
+    ]
     return graver_ones or [DEFAULT_SCENARIO]
 
 
