@@ -113,7 +113,8 @@ def from_tokens(tokens: list[str] | tuple[str, ...]) -> Tokens:
 def without_accents(text: str) -> str:
     """Return `text` without accents and variants of width."""
     decomposed = unicodedata.normalize("NFKD", text)
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
+    bare = "".join(char for char in decomposed if not unicodedata.combining(char))
+    return unicodedata.normalize("NFC", bare)  # Korean letters come apart, too.
 
 
 def join_han(text: str) -> str:

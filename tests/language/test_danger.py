@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callflow.call.facts import DANGERS
-from callflow.language.danger import dangers
+from callflow.language.danger import dangers, foreign_dangers
 
 CASES = Path(__file__).with_name("danger_cases.txt").read_text(encoding="utf-8").splitlines()
 ROWS = [line.split(": ", 1) for line in CASES if line and not line.startswith("#")]
@@ -34,6 +34,21 @@ def test_a_wrong_language_tag_hides_no_danger(language: str) -> None:
     assert dangers("着火了", language) == {"fire"}
     assert dangers("hay humo", language) == {"smoke"}
     assert dangers("he has a knife", language) == {"violence"}
+
+
+@pytest.mark.parametrize(
+    ("said", "danger"),
+    [
+        ("불이 났어요", "fire"),
+        ("연기가 나요", "smoke"),
+        ("숨을 안 쉬어요", "medical"),
+        ("आग लग गई", "fire"),
+        ("det brinner här", "fire"),
+        ("der er brand her", "fire"),
+    ],
+)
+def test_a_danger_is_heard_in_a_language_that_we_do_not_speak(said: str, danger: str) -> None:
+    assert danger in foreign_dangers(said)
 
 
 def test_a_denial_takes_back_what_it_denies_and_no_more() -> None:

@@ -62,7 +62,8 @@ class AnswerWords:
     """How a language answers in a word or two; see short_answer.py.
 
     `light` fits a whole text, `yes`, `no_only` and `mild` a whole clause; the others are searched
-    for. `means` gives for each question what an answer says, written out.
+    for: a word of `clause` makes a sentence that says more than yes or no. `means` gives for each
+    question what an answer says, written out.
     """
 
     light: re.Pattern[str]
@@ -72,6 +73,7 @@ class AnswerWords:
     no: re.Pattern[str]
     assent: re.Pattern[str]
     amount: re.Pattern[str]
+    clause: re.Pattern[str]
     reversed: re.Pattern[str]
     unknowing: tuple[Pattern, ...]
     asks: tuple[Pattern, ...]
@@ -154,6 +156,7 @@ class Rulebook:
             no=anywhere(self._words(parts["no"])),
             assent=anywhere(self._words(parts["assent"])),
             amount=anywhere(self._numbers(2)),
+            clause=anywhere(self._words(parts["clause"])),
             reversed=anywhere(self._words(parts["reversed"])),
             unknowing=self._patterns(parts, "unknowing"),
             asks=self._patterns(parts, "asks"),

@@ -209,6 +209,8 @@ def _han_value(text: str) -> float | None:
 _NEVER: Final = "!"
 _UNNAMED: Final = "other"
 _GAP: Final = "{}"
+_ELLIPTIC: Final = 6
+"""So many words and marks answer by themselves, if none of them makes a sentence of its own."""
 _MARKS: Final = re.compile(r"[,.?]")
 
 _Kind = Literal["yes", "no", "amount"]
@@ -243,7 +245,8 @@ def _short_answer(reading: Reading) -> tuple[_Kind, bool] | None:
     first = next((part for part in _MARKS.split(text) if part.strip()), "").lstrip()
     agrees = words.yes.fullmatch(first) is not None
     if not (light or agrees or words.no_only.fullmatch(first)):
-        return None
+        elliptic = len(text.split()) <= _ELLIPTIC and not words.clause.search(text)
+        return ("yes", True) if elliptic and "?" not in text and reading.known.spaced else None
     if any(pattern.regex.search(text) for pattern in words.unknowing):
         return None
     denies = words.no.search(text) is not None and not words.assent.search(text)
