@@ -77,6 +77,9 @@ DEVICE_DIGITS: Final = 4
 _OF_RELEASE: Final = frozenset(("trapped", "inside"))
 """The facts that a release changes, once it is confirmed."""
 
+_PLAIN: Final = frozenset(("trapped", "inside", "people", "floor", "lift_id", "name"))
+"""The facts that whoever is trapped tells, and that make no call another one."""
+
 _OF_OTHERS: Final = frozenset(("tell_somebody", "may_call"))
 """Questions that name people who are elsewhere."""
 
@@ -398,6 +401,7 @@ def _in_context(
         standstill="standstill" in load_lexicon("states").sections(spoken),
         machine=_called_by_machine(record),
         for_person=asks_for_human(said),
+        plain=learned.get("trapped") is True and _PLAIN.issuperset(learned),
         words=_count_words(spoken.tokens),
     )
 

@@ -52,6 +52,11 @@ SHORT: Final = 4
 UNLIKELY_AT_FIRST: Final = frozenset(("eta_callback", "door_malfunction"))
 """Of what few words do not speak while nothing is known, since who calls is taken to be trapped."""
 
+NOT_PLAIN: Final = frozenset(
+    ("door_malfunction", "panic_claustrophobia", "maintenance_worker", "self_released")
+)
+"""Of what nobody speaks whose few first words tell only that they cannot leave a lift."""
+
 OUTSIDE: Final = frozenset(
     ("third_party_reporter", "maintenance_worker", "escalator_incident", "refuge_point")
 )
@@ -139,9 +144,10 @@ class Signs:
     `released`: an explicit all-clear; `silent`: nothing was said; `in_reply`: the words answer what
     was asked, or ask something themselves, and open nothing that they do not name; `trapped`: the
     caller is known to be in a lift that they cannot leave; `standstill`: the lift is said not to
-    move, or not to open; `denied`: fire, smoke or water was denied, and no
-    danger told; `machine`: the line has proved that a machine calls; `for_person`: the caller asks
-    for a person; `words`: how many there were."""
+    move, or not to open; `denied`: fire, smoke or water was denied, and no danger told;
+    `machine`: the line has proved that a machine calls; `for_person`: the
+    caller asks for a person; `plain`: the words tell only that the caller is in a lift and cannot
+    leave it; `words`: how many there were."""
 
     scored: Scored
     dangers: frozenset[str] = frozenset()
@@ -154,6 +160,7 @@ class Signs:
     denied: bool = False
     machine: bool = False
     for_person: bool = False
+    plain: bool = False
     words: int = 0
 
 
@@ -163,7 +170,7 @@ def triage(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Tr
     `urgencies`: of every scenario that there is a procedure for. The same utterance again opens
     nothing more.
     """
-    signs = replace(signs, scored=_possible(signs, urgencies))
+    signs = replace(signs, scored=_possible(signs, before, urgencies))
     if signs.silent:
         return before if before.open else _ranked([SILENT_SCENARIO], before, urgencies)
     if before.open and signs.trapped:
@@ -197,16 +204,19 @@ def _over(signs: Signs, urgencies: Mapping[str, Urgency]) -> str:
     return name if share >= CLEAR and urgencies.get(name) in ("P4", "P5") else RELEASED
 
 
-def _possible(signs: Signs, urgencies: Mapping[str, Urgency]) -> Scored:
+def _possible(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> Scored:
     """The scores without what the caller cannot mean, given what is known of them."""
     scored = signs.scored
     likely: dict[str, float] = {}
     ruled_out = 0.0
+    plain = signs.plain and not before.open and signs.words <= 2 * SHORT
     for name, share in scored.likely:
         if name in BY_MACHINES and not signs.machine:
             other = BY_MACHINES[name]
             likely[other] = likely.get(other, 0.0) + share
-        elif signs.trapped and ((name in OUTSIDE and share < CLEAR) or urgencies.get(name) == "P5"):
+        elif (
+            signs.trapped and ((name in OUTSIDE and share < CLEAR) or urgencies.get(name) == "P5")
+        ) or (plain and name in NOT_PLAIN):
             ruled_out += share if urgencies.get(name) == "P1" else 0.0
         elif signs.for_person and name != DEFAULT_SCENARIO and not signs.dangers:
             ruled_out += share  # Who refuses a machine is neither threatened nor playing.
