@@ -207,7 +207,7 @@ def test_without_its_watchdog_and_beat_a_stack_archives_all_the_same(tmp_path: P
     ("how", "for_s"),
     [
         ("killed", 15),
-        ("frozen", 30),
+        pytest.param("frozen", 30, marks=pytest.mark.night),
         pytest.param("killed", 120, marks=pytest.mark.night),
         pytest.param("frozen", 120, marks=pytest.mark.night),
     ],

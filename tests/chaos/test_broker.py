@@ -22,7 +22,9 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180)]
 
-BOTH_POOLS = pytest.mark.parametrize("pool", ["prefork", "threads"])
+BOTH_POOLS = pytest.mark.parametrize(
+    "pool", ["prefork", pytest.param("threads", marks=pytest.mark.night)]
+)
 
 AGAIN_WITHIN_S = 5.0
 """From the moment at which the broker is well to the next answer: the bound of the reports."""
@@ -85,7 +87,7 @@ def test_fault_01_three_quick_restarts_leave_no_worker_catatonic(tmp_path: Path,
         assert _answered(run, 2) < AGAIN_WITHIN_S
 
 
-@pytest.mark.parametrize("gone_s", [0, 2, 10])
+@pytest.mark.parametrize("gone_s", [0, 2, pytest.param(10, marks=pytest.mark.night)])
 def test_fault_02_workers_consume_again_after_a_restart(tmp_path: Path, gone_s: int) -> None:
     """However long the broker was gone: Celery's own pauses would have grown to six seconds."""
     with EmbeddedServer.start() as broker, _stack(tmp_path, broker.url) as run:

@@ -24,7 +24,9 @@ from tests.parts import SID, Parts
 from tests.stack_parts import Running, running
 from tests.waiting import wait_until
 
-BOTH_POOLS = pytest.mark.parametrize("pool", ["prefork", "threads"])
+BOTH_POOLS = pytest.mark.parametrize(
+    "pool", ["prefork", pytest.param("threads", marks=pytest.mark.night)]
+)
 
 
 def _sid(number: int) -> str:

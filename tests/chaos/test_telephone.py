@@ -158,7 +158,7 @@ def test_a_web_process_that_dies_at_every_step_is_heard_by_nobody(
     assert report.longest_silence_s <= 4
 
 
-@pytest.mark.parametrize("gone_s", [1.0, 5.0, 30.0])
+@pytest.mark.parametrize("gone_s", [1.0, 5.0, pytest.param(30.0, marks=pytest.mark.night)])
 def test_what_is_said_while_the_server_is_gone_is_answered_afterwards(
     telephone: Telephone, gone_s: float
 ) -> None:

@@ -85,7 +85,9 @@ DEMO = ("demo", "--every", "0.5")
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.night), signal.SIGKILL]
+)
 @pytest.mark.parametrize(
     ("command", "first", "processes"),
     [
