@@ -15,7 +15,6 @@ from tests.chaos.test_telephone import (
     RELAY,
     Telephone,
     _unharmed,
-    telephone,  # noqa: F401  A fixture.
 )
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
@@ -23,7 +22,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
 @pytest.mark.parametrize("to", [GATHER, RELAY])
 def test_web_processes_told_to_end_one_after_the_other_are_heard_by_nobody(
-    telephone: Telephone,  # noqa: F811
+    telephone: Telephone,
     to: str,
 ) -> None:
     ended: list[int] = []

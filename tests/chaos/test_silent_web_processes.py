@@ -8,33 +8,18 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from callflow.lab.carrier.carrier_call import Call
 from callflow.lab.chaos.audio_checks import compare_with_record
-from callflow.lab.chaos.environment import PhoneSetup, WebProcesses
+from callflow.lab.chaos.environment import WebProcesses
 from callflow.lab.chaos.network_proxy import Endpoint
 from tests.chaos.test_telephone import GATHER, RELAY, SPEED, Telephone
-from tests.stack_parts import running
-from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180)]
 
 BEARABLE_S = 4.0
-
-
-@pytest.fixture
-def telephone(tmp_path: Path) -> Iterator[Telephone]:
-    line = PhoneSetup.create()
-    env = {**line.env, "CALLFLOW_SPEECH_LETTERS_PER_S": str(15 * SPEED)}
-    with running(tmp_path, env=env, pace_s="0.05") as run:
-        for name, port in line.ports.items():
-            run.stack.start_web(port, name)
-        ready = Telephone(run, line)
-        wait_until(lambda: asyncio.run(ready.web.all_answer()), "no web process", within_s=20)
-        yield ready
 
 
 Strike = Callable[[str], AbstractContextManager[None]]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +18,7 @@ from callflow.lab.chaos.environment import PhoneSetup, WebProcesses
 from callflow.lab.embedded_server import EmbeddedServer
 from callflow.responder.phrases import generic
 from callflow.twilio.rest import wanted_settings
-from tests.stack_parts import Running, running
-from tests.waiting import wait_until
+from tests.stack_parts import Running
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
@@ -94,18 +92,6 @@ class Telephone:
                 return report
 
         return asyncio.run(live())
-
-
-@pytest.fixture
-def telephone(tmp_path: Path) -> Iterator[Telephone]:
-    line = PhoneSetup.create()
-    env = {**line.env, "CALLFLOW_SPEECH_LETTERS_PER_S": str(15 * SPEED)}
-    with running(tmp_path, env=env, pace_s="0.05") as run:
-        for name, port in line.ports.items():
-            run.stack.start_web(port, name)
-        ready = Telephone(run, line)
-        wait_until(lambda: asyncio.run(ready.web.all_answer()), "no web process", within_s=20)
-        yield ready
 
 
 def _unharmed(telephone: Telephone, report: CallReport, turns: int) -> None:
