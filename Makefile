@@ -69,7 +69,7 @@ eval: $(INSTALLED) ## Measure how well callers are understood; fails below its f
 		--floor up_to_25.scenario_accuracy=0.85 --floor up_to_25.danger_recall=0.94 \
 		--floor up_to_50.danger_recall=0.9 $(ARGS)
 	@# What whole calls reach today, less a small margin: raise these as they rise.
-	$(BIN)/callflow eval calls --floor pass_at_1=0.96 --floor pass_all=0.85 --floor answered=0.98 \
+	$(BIN)/callflow eval calls --floor pass_at_1=0.97 --floor pass_all=0.88 --floor answered=0.98 \
 		--ceiling asked_again=0 --ceiling empty_replies=0 --ceiling false_down=0 \
 		--ceiling false_up=0 --ceiling moved=0 --ceiling repeated=0 --ceiling mixed_address=0 \
 		--ceiling long_replies=0 --ceiling forbidden_spoken=0

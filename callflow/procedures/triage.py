@@ -242,7 +242,9 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
     """The scenarios that the utterance speaks for, open ones among them."""
     likely = [(name, p) for name, p in signs.scored.likely if name in urgencies]
     # From a mistake or a prank a call rises as easily as it began.
-    begun = any(urgencies.get(name, "P3") < "P4" for name in before.open if name != SILENT_SCENARIO)
+    begun = signs.released or any(
+        urgencies.get(name, "P3") < "P4" for name in before.open if name != SILENT_SCENARIO
+    )
     found = [name for name, p in likely if name in before.open and p >= LIKELY]
     if not begun:
         answers = signs.in_reply and bool(before.open) and not signs.trapped
