@@ -112,6 +112,13 @@ def test_a_scenario_that_an_operator_has_no_procedure_for_is_never_opened() -> N
     assert triage(signs, Triage(), few) == Triage()
 
 
+def shares_of(each: list[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """What a search may give: best first, together at most 1."""
+    total = max(1.0, sum(share for _, share in each))
+    ranked = sorted(each, key=lambda one: -one[1])
+    return tuple((name, share / total) for name, share in ranked)
+
+
 SIGNS = st.builds(
     Signs,
     st.builds(
@@ -120,7 +127,7 @@ SIGNS = st.builds(
             st.tuples(st.sampled_from([*SCENARIOS, "gone"]), st.floats(0, 1)),
             max_size=4,
             unique_by=lambda each: each[0],
-        ).map(lambda each: tuple(sorted(each, key=lambda one: -one[1]))),
+        ).map(shares_of),
         st.floats(0, 1),
     ),
     dangers=st.frozensets(st.sampled_from(DANGERS), max_size=3),
