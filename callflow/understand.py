@@ -27,6 +27,7 @@ from callflow.language.requests import asks_for_human
 from callflow.language.text import MARKS, is_han, tokenize
 from callflow.procedures.document import DEFAULT_SCENARIO, SILENT_SCENARIO
 from callflow.procedures.triage import (
+    BY_MACHINES,
     EVERYBODY_OUT,
     LIKELY,
     RELEASED,
@@ -166,6 +167,8 @@ class Understanding:
             found_signs = _without(
                 found_signs, *(name for name, each in engine.urgencies.items() if each == "P5")
             )
+        if "callback_number" in learned:
+            found_signs = _without(found_signs, *BY_MACHINES)  # Machines are not rung back.
         confirm = _ask_once_more(record, question, taken_back, language)
         if found_signs.released and (
             heard.unsure or not _is_confirmed(found_signs, question, record)

@@ -219,7 +219,10 @@ def try_out(
 
 def as_dict(turn: Turn, hits: Sequence[Hit], urgencies: Mapping[str, str]) -> dict[str, Any]:
     """Return what came of a turn, for programs. Field names are a promise."""
+    from callflow.language.requests import asks_for_human
+
     record, signs = turn.record, turn.signs
+    said = record.said(record.heard, "caller") or ""
     return {
         "turn": record.heard,
         "language": record.language,
@@ -243,7 +246,8 @@ def as_dict(turn: Turn, hits: Sequence[Hit], urgencies: Mapping[str, str]) -> di
             for hit in hits
         ],
         "all_clear": signs.released,
-        "needs_human": turn.pieces[-1].needs_human,
+        "needs_human": turn.pieces[-1].needs_human
+        or ("the caller asks for a person" if asks_for_human(said) else None),
         "reply": turn.reply,
     }
 

@@ -249,7 +249,9 @@ def _opened(signs: Signs, before: Triage, urgencies: Mapping[str, Urgency]) -> l
     if not begun:
         answers = signs.in_reply and bool(before.open) and not signs.trapped
         found += [
-            name for name, p in likely if p >= (MOVED if answers else _bar_at_first(signs, name))
+            name
+            for name, p in likely
+            if p >= (MOVED if answers else _bar_at_first(signs, name, urgencies))
         ]
     elif not signs.in_reply:
         found += [name for name, p in likely if p >= MOVED]
@@ -314,13 +316,16 @@ def _plain_first(
     return graver_ones or [DEFAULT_SCENARIO]
 
 
-def _bar_at_first(signs: Signs, name: str) -> float:
+def _bar_at_first(signs: Signs, name: str, urgencies: Mapping[str, Urgency]) -> float:
     short = 0 < signs.words <= SHORT
     if _is_unclear(signs, name, 0.0):
         return SURE if short else CLEAR
     if not short:
         return LIKELY
-    return SURE if name in OUTSIDE | UNLIKELY_AT_FIRST else LIKELY
+    # Two words without one for a danger tell of none: "no response" may be said of a button.
+    told = signs.words > 2 or signs.dangers or name in signs.scored.cued
+    guessed = urgencies.get(name) == "P1" and not told
+    return SURE if guessed or name in OUTSIDE | UNLIKELY_AT_FIRST else LIKELY
 
 
 def _is_unclear(signs: Signs, name: str, share: float) -> bool:
@@ -352,7 +357,8 @@ def _guessed(
     if likely[0][1] > signs.scored.danger:
         return []  # The words are more likely about something else.
     plain = signs.trapped or 0 < signs.words <= SHORT
-    return [] if plain and grave[0][1] < CLEAR else [grave[0][0]]
+    least = max(CLEAR, _bar_at_first(signs, grave[0][0], urgencies)) if plain else 0.0
+    return [] if grave[0][1] < least else [grave[0][0]]
 
 
 def _ranked(names: list[str], before: Triage, urgencies: Mapping[str, Urgency]) -> Triage:
