@@ -167,8 +167,6 @@ class Understanding:
             found_signs = _without(
                 found_signs, *(name for name, each in engine.urgencies.items() if each == "P5")
             )
-        if "callback_number" in learned:
-            found_signs = _without(found_signs, *BY_MACHINES)  # Machines are not rung back.
         confirm = _ask_once_more(record, question, taken_back, language)
         if found_signs.released and (
             heard.unsure or not _is_confirmed(found_signs, question, record)
@@ -377,6 +375,8 @@ def _in_context(
 ) -> Signs:
     """What the words say when it is known what was asked, and who speaks."""
     facts = {**record.facts, **learned}
+    if "callback_number" in learned:
+        heard = _without(heard, *BY_MACHINES)  # Machines are not rung back.
     if record.open_scenarios and not _OF_FORCE.isdisjoint(asks):
         heard = replace(heard, dangers=heard.dangers - {"forcing_doors"})
     spoken = tokenize(said)

@@ -323,21 +323,18 @@ def test_a_no_to_whether_anybody_is_hurt_changes_nothing_else(answer: str, langu
 
 
 @pytest.mark.parametrize(
-    ("said", "language", "scenario"),
+    ("said", "language"),
     [
-        ("没反应", "zh", None),
-        ("ring me on zero two zero seven nine four six triple oh one", "en", "entrapment_standard"),
-        ("sáquenme de aquí", "es", "entrapment_standard"),
-        ("stranded in the elevator, me and a friend", "en", "entrapment_standard"),
+        ("没反应", "zh"),
+        ("ring me on zero two zero seven nine four six triple oh one", "en"),
+        ("sáquenme de aquí", "es"),
+        ("stranded in the elevator, me and a friend", "en"),
     ],
 )
-def test_few_words_that_name_no_danger_are_none(
-    said: str, language: str, scenario: str | None
-) -> None:
+def test_few_words_that_name_no_danger_are_none(said: str, language: str) -> None:
     begun = call(("caller", said), language=language)
     record = UNDERSTANDING.analyse(begun).applied_to(begun)
-    assert (record.scenario_type, record.urgency) in ((scenario, "P3"), (None, None))
-    assert not any(URGENCY[name] in ("P1", "P5") for name in record.open_scenarios)
+    assert record.open_scenarios == ("entrapment_standard",)
 
 
 def test_a_language_that_we_speak_is_no_barrier() -> None:
