@@ -177,7 +177,7 @@ class Understanding:
         if language != record.language:
             found_signs = _without(found_signs, FOREIGN)
         found = triage(found_signs, Triage.of(record), engine.urgencies)
-        facts = merged(record.facts, learned)
+        facts = _known(record, learned)
         words = TurnAnalysis(
             turn=turn,
             questions=asks,
@@ -421,6 +421,13 @@ def _called_by_machine(record: CallRecord) -> bool:
         entry.role == "caller" and entry.digits is not None and len(entry.digits) >= DEVICE_DIGITS
         for entry in record.conversation_thread
     )
+
+
+def _known(record: CallRecord, learned: Mapping[str, Any]) -> dict[str, Any]:
+    """All facts, with the new ones. Whoever is alone in there and speaks is awake."""
+    facts = merged(record.facts, learned)
+    alone = facts.get("people") == 1 and facts.get("inside") is True
+    return {"awake": True, **facts} if alone else facts
 
 
 def _without_release(learned: Mapping[str, Any]) -> dict[str, Any]:

@@ -258,12 +258,26 @@ def _lone_number(heard: Tokens) -> list[_Count]:
     while place < len(heard.tokens):
         number = number_at(heard.tokens, place)
         if number is not None:
-            if not _counts_things(heard.tokens, number.end):
+            if not (_counts_things(heard.tokens, number.end) or _of_a_house(heard.tokens, number)):
                 values.append(number.value)
             place = number.end
         else:
             place += 1
     return [(0, 0, values[0])] if len(set(values)) == 1 else []
+
+
+_STREETS: Final = frozenset(
+    listed(
+        "road street avenue lane drive close way square place court terrace gardens hill crescent "
+        "rd st ave row mews park house boulevard parade calle avenida plaza paseo carretera camino"
+    )
+)
+
+
+def _of_a_house(tokens: tuple[str, ...], number: Number) -> bool:
+    """True for the number of a house: "14 Park Road", "calle Mayor 14", 人民路14号."""
+    near = {*tokens[max(0, number.start - 3) : number.start], *tokens[number.end : number.end + 3]}
+    return not _STREETS.isdisjoint(near) or tokens[number.end : number.end + 1] == ("号",)
 
 
 _AFTER_COUNT: Final = small_words("after a count")

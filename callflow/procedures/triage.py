@@ -298,8 +298,8 @@ def _plain_first(
     trapped, share = signs.trapped, shares.get(DEFAULT_SCENARIO, 0.0)
     if not trapped and not signs.standstill and share < PLAIN:
         return found
-    plain = urgencies.get(DEFAULT_SCENARIO, "P3")
-    as_light = {name for name in found if urgencies.get(name, "P3") >= plain}
+    lightest = urgencies.get(DEFAULT_SCENARIO, "P3")
+    as_light = {name for name in found if urgencies.get(name, "P3") >= lightest}
     clear = {
         name
         for name in as_light
@@ -313,7 +313,8 @@ def _plain_first(
         for name in found
         if name not in as_light and (urgencies[name] == "P1" or shares.get(name, 0.0) >= least)
     ]
-    return graver_ones or [DEFAULT_SCENARIO]
+    plain = DEFAULT_SCENARIO in found or not graver_ones
+    return [*graver_ones, *([DEFAULT_SCENARIO] if plain else [])]
 
 
 def _bar_at_first(signs: Signs, name: str, urgencies: Mapping[str, Urgency]) -> float:
