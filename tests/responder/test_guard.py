@@ -163,7 +163,7 @@ def test_no_sentence_of_a_procedure_is_caught_once_its_fact_holds() -> None:
 
 def test_hardly_a_sentence_of_a_procedure_needs_to_be_approved() -> None:
     # First aid and what only a lift engineer may say are approved words, or none: what wants such a
-    # signature is left out.
+    # signature is left out (with them it is 14.7 %: 108 of 736).
     everything = {
         (language, line.text)
         for document in SopLibrary.load().documents.values()
