@@ -27,15 +27,18 @@ from callflow.language.requests import asks_for_human
 from callflow.language.text import MARKS, is_han, tokenize
 from callflow.procedures.document import DEFAULT_SCENARIO, SILENT_SCENARIO
 from callflow.procedures.triage import (
+    ASKED_ABOUT,
     BY_MACHINES,
     EVERYBODY_OUT,
     LIKELY,
     RELEASED,
     Signs,
     Triage,
+    cleared,
     grounds,
     procedures,
     speaks_of_people_inside,
+    suspects,
     triage,
 )
 from callflow.responder.phrases import generic
@@ -153,9 +156,7 @@ class Understanding:
         language = record.language if same_language(language, record.language) else language
         learned = learn(said, primary_language(language), question)
         asks, listed = _asked_for(said, turn, learned, record)
-        if not _OF_OTHERS.isdisjoint(asks):
-            for name in ("people", "vulnerable"):
-                learned.pop(name, None)  # Who is to be told something is not in the lift.
+        learned = _of_this_lift(learned, asks)
         number = _continue_number(record, said, question, learned)
         taken_back = _take_back(learned) if heard.unsure else ()
         alone = signs(engine, said, language)
@@ -164,9 +165,8 @@ class Understanding:
             learned = _without_release(learned)
         doubt = _judge_doubt(record, heard, found_signs, bool(listed or learned or number))
         if doubt.doubtful and record.scenario_type in (None, SILENT_SCENARIO):
-            found_signs = _without(
-                found_signs, *(name for name, each in engine.urgencies.items() if each == "P5")
-            )
+            light = (name for name, each in engine.urgencies.items() if each == "P5")
+            found_signs = _without(found_signs, *light)
         confirm = _ask_once_more(record, question, taken_back, language)
         if found_signs.released and (
             heard.unsure or not _is_confirmed(found_signs, question, record)
@@ -176,15 +176,18 @@ class Understanding:
             learned = _without_release(learned)
         if language != record.language:
             found_signs = _without(found_signs, FOREIGN)
-        found = triage(found_signs, Triage.of(record), engine.urgencies)
+        before = Triage.of(record).without(cleared(record, learned), engine.urgencies)
+        found = triage(found_signs, before, engine.urgencies)
         facts = _known(record, learned)
+        suspected = suspects(found, record, found_signs, facts)
         words = TurnAnalysis(
             turn=turn,
             questions=asks,
             answers=self._answers(engine, asks, procedures(found), language, record),
             learned=_news(learned, facts, record),
             asked_again=_asks_again(asks, record),
-            confirm=confirm,
+            confirm=confirm or self._question_about(engine, suspected, record, language),
+            suspected=suspected,
             doubtful=doubt.doubtful,
             unclear=doubt.unclear,
             asks_back="go_on" if number and "callback_number" not in learned else doubt.asks_back,
@@ -201,9 +204,16 @@ class Understanding:
         )
 
     def _release_question(self, engine: Engine, language: str) -> Sentence | None:
-        asked_of = [each for each in engine.chunks(RELEASED, language) if each.section == "ask"]
-        lines = [line for chunk in asked_of for line in chunk.sentences]
-        return next((line for line in lines if line.id == EVERYBODY_OUT), None)
+        return _question(engine, RELEASED, EVERYBODY_OUT, language)
+
+    def _question_about(
+        self, engine: Engine, suspected: Sequence[str], record: CallRecord, language: str
+    ) -> Sentence | None:
+        """What settles whether the gravest that was guessed in this turn is meant."""
+        name = next((each for each in suspected if each not in record.open_scenarios), None)
+        if name is None:
+            return None
+        return _question(engine, DEFAULT_SCENARIO, ASKED_ABOUT[name][0], language)
 
     def _answers(
         self,
@@ -428,6 +438,19 @@ def _known(record: CallRecord, learned: Mapping[str, Any]) -> dict[str, Any]:
     facts = merged(record.facts, learned)
     alone = facts.get("people") == 1 and facts.get("inside") is True
     return {"awake": True, **facts} if alone else facts
+
+
+def _question(engine: Engine, scenario: str, name: str, language: str) -> Sentence | None:
+    asked_of = [each for each in engine.chunks(scenario, language) if each.section == "ask"]
+    lines = [line for chunk in asked_of for line in chunk.sentences]
+    return next((line for line in lines if line.id == name), None)
+
+
+def _of_this_lift(learned: dict[str, Any], asks: Sequence[str]) -> dict[str, Any]:
+    """Who is to be told something is not in the lift."""
+    if _OF_OTHERS.isdisjoint(asks):
+        return learned
+    return {name: value for name, value in learned.items() if name not in ("people", "vulnerable")}
 
 
 def _without_release(learned: Mapping[str, Any]) -> dict[str, Any]:

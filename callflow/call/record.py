@@ -107,8 +107,9 @@ class TurnAnalysis(Frozen):
     `confirm` is the question whose answer must be yes before what was heard counts, or that is put
     once more since its answer was not to be believed. `doubtful`: the words lower no urgency and
     deny no danger. `unclear` counts the last turns in a row, this one among them, that nothing was
-    made of; `asks_back` is the phrase that is said in place of a reply then. `number_begun` are the
-    digits of a telephone number that goes on in the next turn.
+    made of; `suspected`, the procedures with life at risk that were guessed and are asked about: a
+    clear no takes them away again. `asks_back` is the phrase that is said in place of a reply
+    then. `number_begun` are the digits of a telephone number that goes on in the next turn.
     """
 
     turn: int
@@ -119,6 +120,7 @@ class TurnAnalysis(Frozen):
     confirm: Sentence | None = None
     doubtful: bool = False
     unclear: int = 0
+    suspected: tuple[str, ...] = ()
     asks_back: str | None = None
     number_begun: str = ""
 

@@ -8,7 +8,7 @@ mistake" ends nothing that has begun: somebody may be forced to say it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -128,6 +128,13 @@ class Triage:
     scenario: str | None = None
     open: tuple[str, ...] = ()
     urgency: Urgency | None = None
+
+    def without(self, names: Collection[str], urgencies: Mapping[str, Urgency]) -> Triage:
+        """The same without what was only guessed, and its urgency without theirs."""
+        if not names:
+            return self
+        left = [name for name in self.open if name not in names] or [DEFAULT_SCENARIO]
+        return _ranked(left, Triage(), urgencies)
 
     @classmethod
     def of(cls, record: CallRecord) -> Triage:
@@ -369,6 +376,45 @@ def _ranked(names: list[str], before: Triage, urgencies: Mapping[str, Urgency]) 
     if urgency is None or (before.urgency and graver(before.urgency, urgency)):
         urgency = before.urgency
     return Triage(ranked[0] if ranked else None, tuple(ranked), urgency)
+
+
+ASKED_ABOUT: Final[Mapping[str, tuple[str, str, object]]] = {
+    "medical": ("ask_injury", "injured", False),
+    "fire_smoke": ("ask_danger", "danger", []),
+    "water_flood": ("ask_danger", "danger", []),
+}
+"""By procedure with life at risk: the question that settles whether it is meant, the fact that the
+question asks for, and what that is where the answer is no."""
+
+
+def suspects(
+    found: Triage, record: CallRecord, signs: Signs, facts: Mapping[str, object]
+) -> tuple[str, ...]:
+    """Return what is open with life at risk and was guessed: no word for it was heard, no key
+    phrase, and the words were not clear of it."""
+    told = {SCENARIO_OF[danger] for danger in signs.dangers | signs.answered} | signs.scored.cued
+    before = record.analysis.suspected if record.analysis is not None else ()
+    shares = dict(signs.scored.likely)
+    fresh = [
+        name
+        for name in found.open
+        if name in ASKED_ABOUT
+        and name not in record.open_scenarios
+        and shares.get(name, 0.0) < SURE
+        and ASKED_ABOUT[name][1] not in facts
+    ]
+    return tuple(name for name in (*before, *fresh) if name in found.open and name not in told)
+
+
+def cleared(record: CallRecord, learned: Mapping[str, object]) -> frozenset[str]:
+    """Return what was guessed and is denied now."""
+    before = record.analysis.suspected if record.analysis is not None else ()
+    return frozenset(
+        name
+        for name in before
+        if learned.get(ASKED_ABOUT[name][1], None) == ASKED_ABOUT[name][2]
+        and ASKED_ABOUT[name][1] in learned
+    )
 
 
 def grounds(

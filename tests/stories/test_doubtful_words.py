@@ -225,3 +225,31 @@ def test_a_number_that_is_given_in_parts_is_put_together(language: str) -> None:
     assert first.analysis is not None
     assert first.analysis.asks_back == "go_on"
     assert "callback_number" not in first.facts
+
+
+GUESSED = {
+    "en": ("there's something wrong with my grandad he's gone all funny", "no he's fine actually"),
+    "es": ("mi abuelo está muy raro", "no, está bien"),
+    "zh": ("我爷爷有点不对劲", "没有，他没事"),
+}
+
+
+def test_a_danger_that_was_only_guessed_is_asked_about_and_a_clear_no_takes_it_back() -> None:
+    tried = 0
+    for language, (words, denied) in GUESSED.items():
+        (reply, call), (_, after) = talk([words, denied], language)
+        if call.urgency != "P1":
+            continue  # It was not guessed in this language.
+        tried += 1
+        assert call.analysis is not None
+        assert call.analysis.suspected == ("medical",), language
+        assert call.analysis.confirm is not None
+        assert reply.endswith(call.analysis.confirm.text)
+        assert (after.urgency, after.scenario_type) == ("P3", "entrapment_standard"), language
+        assert call.fetches_human is not None, "nobody was alerted"
+    assert tried
+
+
+def test_a_danger_that_was_named_is_not_taken_back_by_a_no() -> None:
+    *_, (_, after) = talk(["there is thick smoke in here", "no"])
+    assert after.urgency == "P1"
