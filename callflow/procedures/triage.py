@@ -42,7 +42,10 @@ SCENARIO_OF: Final[Mapping[str, str]] = {
 """The procedure for each danger of which callers give a sign."""
 
 GUESSED: Final = 0.20
-"""The gravest scenario must be so likely by itself where no word for a danger was heard."""
+"""The gravest scenario must be so likely by itself where no word for a danger was heard, unless
+danger as such is clear."""
+NEARLY: Final = 0.10
+"""So far below CLEAR a scenario that is seldom meant is guessed all the same."""
 PLAIN: Final = 0.20
 """From so likely on a first utterance is taken for a plain entrapment, where it is clear of nothing
 else: who calls from a lift is taken to be in it and trapped."""
@@ -353,11 +356,11 @@ def _guessed(
     grave = [(name, p) for name, p in likely if urgencies.get(name) == "P1"][:1]
     if not grave or signs.scored.danger < DANGER:
         return []
-    if _is_unclear(signs, *grave[0]) and signs.scored.danger < CLEAR:
+    if _is_unclear(signs, *grave[0]) and max(signs.scored.danger, grave[0][1] + NEARLY) < CLEAR:
         return []
     if any(urgencies.get(SCENARIO_OF[danger]) == "P1" for danger in signs.dangers):
         return [grave[0][0]]
-    if grave[0][1] < GUESSED:
+    if grave[0][1] < GUESSED and signs.scored.danger < CLEAR:
         return []
     if begun or (before.open and signs.in_reply):
         least = CLEAR if signs.released else MOVED
